@@ -1,1 +1,3 @@
-//! (filled in by the next commits)
+//! The software pipeline: Linux interfaces as ports, the contract's frame path, and a P4Runtime server.
+
+pub mod io;
