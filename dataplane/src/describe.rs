@@ -50,12 +50,8 @@ pub fn describe(frame: &[u8], side: Side) -> serde_json::Value {
     let parsed = parse(frame);
     let session = parsed.session.map(|session| {
         let (src, dst) = match session.addresses {
-            Addresses::V4 { src, dst } => {
-                (Ipv4Addr::from(src).to_string(), Ipv4Addr::from(dst).to_string())
-            }
-            Addresses::V6 { src, dst } => {
-                (Ipv6Addr::from(src).to_string(), Ipv6Addr::from(dst).to_string())
-            }
+            Addresses::V4 { src, dst } => (Ipv4Addr::from(src).to_string(), Ipv4Addr::from(dst).to_string()),
+            Addresses::V6 { src, dst } => (Ipv6Addr::from(src).to_string(), Ipv6Addr::from(dst).to_string()),
         };
         let hex = |method| format!("{:08x}", hash(&session, method, side));
         SessionDescription {

@@ -273,10 +273,9 @@ struct Header {
 impl Header {
     #[inline(always)]
     fn session(&self, frame: &[u8]) -> Session {
-        let has_ports = matches!(
-            self.proto,
-            proto::TCP | proto::UDP | proto::DCCP | proto::SCTP | proto::UDP_LITE
-        ) && !self.later_fragment;
+        let has_ports =
+            matches!(self.proto, proto::TCP | proto::UDP | proto::DCCP | proto::SCTP | proto::UDP_LITE)
+                && !self.later_fragment;
         let ports = if has_ports {
             array::<4>(frame, self.payload).map(|&[s0, s1, d0, d1]| Ports {
                 src: u16::from_be_bytes([s0, s1]),

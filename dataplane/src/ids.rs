@@ -61,9 +61,7 @@ id! {
 pub struct Nanos(pub u64);
 
 /// The side of a link or of a pair: `lan` towards subscribers, `wan` towards the internet.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// Towards the subscribers.

@@ -34,9 +34,7 @@ const VERSION: u8 = 1;
 const TAG_OFFSET: usize = 46;
 
 /// Direction that a keep-alive travels through the appliance.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// Leaves by the pair's LAN port, expected on its WAN port.

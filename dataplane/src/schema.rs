@@ -163,16 +163,8 @@ pub mod counters {
     counter!(COPIES, 0x1200_0008, "copies", PAIRS * 2, "Copies to appliances: pair * 2 + (1 if lost).");
 
     /// All of them.
-    pub static ALL: [&Counter; 8] = [
-        &VERDICTS,
-        &LINK_VERDICTS,
-        &PAIR_VERDICTS,
-        &PAIR_OUT,
-        &LINK_OUT,
-        &PORT_IN,
-        &PORT_OUT,
-        &COPIES,
-    ];
+    pub static ALL: [&Counter; 8] =
+        [&VERDICTS, &LINK_VERDICTS, &PAIR_VERDICTS, &PAIR_OUT, &LINK_OUT, &PORT_IN, &PORT_OUT, &COPIES];
 
     /// Cell of [`LINK_VERDICTS`].
     #[inline]
@@ -254,8 +246,7 @@ impl Table {
             });
         }
         for (param, value) in action.params.iter().zip(&entry.params) {
-            fits(*value, param.bits)
-                .map_err(|()| too_wide(action.name, param.name, *value, param.bits))?;
+            fits(*value, param.bits).map_err(|()| too_wide(action.name, param.name, *value, param.bits))?;
         }
         Ok(())
     }
@@ -306,9 +297,7 @@ impl Table {
         }
         match (self.has_priority(), entry.priority) {
             (true, 1..) | (false, 0) => Ok(()),
-            (true, priority) => {
-                Err(EntryError::Priority { table: self.name, priority, wanted: "above 0" })
-            }
+            (true, priority) => Err(EntryError::Priority { table: self.name, priority, wanted: "above 0" }),
             (false, priority) => {
                 Err(EntryError::Priority { table: self.name, priority, wanted: "0, the match is exact" })
             }
@@ -322,9 +311,8 @@ impl Table {
         condition: Condition,
     ) -> Result<(), EntryError> {
         let name = field.name;
-        let width = |value| {
-            fits(value, field.bits).map_err(|()| too_wide(self.name, name, value, field.bits))
-        };
+        let width =
+            |value| fits(value, field.bits).map_err(|()| too_wide(self.name, name, value, field.bits));
         match (kind, condition) {
             (MatchKind::Exact, Condition::Exact(value)) => width(value),
             (MatchKind::Ternary, Condition::Ternary { value, mask }) => {

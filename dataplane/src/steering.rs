@@ -71,8 +71,9 @@ impl SteeringMode {
         let &[t0, t1, b0, b1] = frame.get(STEERING_OFFSET..)?.first_chunk::<STEERING_HEADER>()?;
         let found = u16::from_be_bytes([t0, t1]);
         match self {
-            SteeringMode::Native { tpid } => (found == tpid)
-                .then_some(SteeringHeader { core: Some(Core(b0)), link: LinkIndex(b1) }),
+            SteeringMode::Native { tpid } => {
+                (found == tpid).then_some(SteeringHeader { core: Some(Core(b0)), link: LinkIndex(b1) })
+            }
             SteeringMode::Dot1q { tpid, base_vid } => {
                 let vid = u16::from_be_bytes([b0, b1]) & 0x0fff;
                 let index = vid.checked_sub(base_vid)?;

@@ -114,7 +114,9 @@ fn bucket_tables_and_digests_are_as_published() {
 fn odd_captures_pass_without_a_panic() {
     let odd = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/captures/odd");
     let Ok(entries) = fs::read_dir(&odd) else {
-        eprintln!("skipped: the odd captures are not here (they are other people's and not part of the project)");
+        eprintln!(
+            "skipped: the odd captures are not here (they are other people's and not part of the project)"
+        );
         return;
     };
     let mut frames = 0;

@@ -42,10 +42,8 @@ pub static ALL: [&Table; 10] = [
 /// All actions, each once.
 #[must_use]
 pub fn actions() -> Vec<&'static Action> {
-    let mut actions: Vec<&'static Action> = ALL
-        .iter()
-        .flat_map(|table| table.actions.iter().copied().chain([table.default_action]))
-        .collect();
+    let mut actions: Vec<&'static Action> =
+        ALL.iter().flat_map(|table| table.actions.iter().copied().chain([table.default_action])).collect();
     actions.sort_by_key(|action| action.id);
     actions.dedup_by_key(|action| action.id);
     actions
@@ -92,8 +90,12 @@ impl TableEntry {
         match entry.table {
             id if id == steering::TABLE.id => SteeringEntry::read(&reader).map(Self::Steering),
             id if id == ports::TABLE.id => PortEntry::read(&reader).map(Self::Port),
-            id if id == rules::TABLE_V4.id => RuleEntry::read(&reader, Family::V4).map(|rule| Self::Rule(Box::new(rule))),
-            id if id == rules::TABLE_V6.id => RuleEntry::read(&reader, Family::V6).map(|rule| Self::Rule(Box::new(rule))),
+            id if id == rules::TABLE_V4.id => {
+                RuleEntry::read(&reader, Family::V4).map(|rule| Self::Rule(Box::new(rule)))
+            }
+            id if id == rules::TABLE_V6.id => {
+                RuleEntry::read(&reader, Family::V6).map(|rule| Self::Rule(Box::new(rule)))
+            }
             id if id == units::TABLE.id => UnitEntry::read(&reader).map(Self::Unit),
             id if id == buckets::TABLE.id => Ok(Self::Bucket(BucketEntry::read(&reader))),
             id if id == pair_state::TABLE.id => PairStateEntry::read(&reader).map(Self::PairState),

@@ -5,15 +5,20 @@ use crate::entry::{Entry, EntryError};
 use crate::ids::PairId;
 use crate::schema::{Action, DefaultAction, Field, MatchKind, Table};
 
-static UP: Action = Action { id: 0x0100_000f, name: "pair_up", params: &[], brief: "The pair carries traffic." };
+static UP: Action =
+    Action { id: 0x0100_000f, name: "pair_up", params: &[], brief: "The pair carries traffic." };
 static BYPASS: Action = Action {
     id: 0x0100_0010,
     name: "pair_bypass",
     params: &[],
     brief: "Its share takes the peer port; also where the pair is unknown.",
 };
-static DROP: Action =
-    Action { id: 0x0100_0011, name: "pair_drop", params: &[], brief: "Its share is dropped (fail-action drop)." };
+static DROP: Action = Action {
+    id: 0x0100_0011,
+    name: "pair_drop",
+    params: &[],
+    brief: "Its share is dropped (fail-action drop).",
+};
 
 pub(super) static TABLE: Table = Table {
     id: 0x0200_0007,

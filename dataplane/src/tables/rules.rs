@@ -139,8 +139,8 @@ rule_table!(
     "rules_v6",
     Family::V6,
     [
-        Link, VlanDepth, Vlan0, Vlan1, Vlan2, MplsDepth, PacketType, LlcDsap, LlcSsap, SrcMac, DstMac,
-        SrcIp, DstIp, IpProto, HasPorts
+        Link, VlanDepth, Vlan0, Vlan1, Vlan2, MplsDepth, PacketType, LlcDsap, LlcSsap, SrcMac, DstMac, SrcIp,
+        DstIp, IpProto, HasPorts
     ],
     0x1300_0002,
     "Flow rules for IPv6."
