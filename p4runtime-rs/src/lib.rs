@@ -1,1 +1,4 @@
-//! (filled in by the next commits)
+//! P4Runtime and P4Info bindings.
+#![forbid(unsafe_code)]
+
+pub mod proto;
