@@ -1,4 +1,12 @@
 //! P4Runtime and P4Info bindings.
 #![forbid(unsafe_code)]
 
+pub mod bytestring;
+mod election;
+mod entity;
+mod fault;
+pub mod metadata;
 pub mod proto;
+
+pub use election::ElectionId;
+pub use fault::{DetailsError, Fault, Rejection, WriteErrors, rejections};
