@@ -7,6 +7,7 @@ mod entity;
 mod fault;
 pub mod metadata;
 pub mod proto;
+pub mod server;
 
 pub use election::ElectionId;
 pub use fault::{DetailsError, Fault, Rejection, WriteErrors, rejections};
