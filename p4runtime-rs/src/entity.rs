@@ -1,12 +1,14 @@
-//! Short ways to make updates and entities.
+//! Short ways to make updates, entities and pipelines.
 
+use crate::proto::p4::config::v1::P4Info;
 use crate::proto::p4::v1::entity::Entity as Kind;
+use crate::proto::p4::v1::forwarding_pipeline_config::Cookie;
 use crate::proto::p4::v1::packet_replication_engine_entry::Type as Replication;
 use crate::proto::p4::v1::update::Type;
 use crate::proto::p4::v1::{
     ActionProfileGroup, ActionProfileMember, CloneSessionEntry, CounterEntry, DigestEntry,
-    DirectCounterEntry, DirectMeterEntry, Entity, ExternEntry, MeterEntry, MulticastGroupEntry,
-    PacketReplicationEngineEntry, RegisterEntry, TableEntry, Update, ValueSetEntry,
+    DirectCounterEntry, DirectMeterEntry, Entity, ExternEntry, ForwardingPipelineConfig, MeterEntry,
+    MulticastGroupEntry, PacketReplicationEngineEntry, RegisterEntry, TableEntry, Update, ValueSetEntry,
 };
 
 impl Update {
@@ -23,6 +25,13 @@ impl Update {
     /// Deletes the entity with this key; the rest of it does not count.
     pub fn delete(entity: impl Into<Entity>) -> Self {
         Self { r#type: Type::Delete.into(), entity: Some(entity.into()) }
+    }
+}
+
+impl ForwardingPipelineConfig {
+    /// A compiled program: its P4Info, what the target itself needs, and the controller's mark on it.
+    pub fn new(p4info: P4Info, device_config: Vec<u8>, cookie: u64) -> Self {
+        Self { p4info: Some(p4info), p4_device_config: device_config, cookie: Some(Cookie { cookie }) }
     }
 }
 

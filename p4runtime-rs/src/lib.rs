@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bytestring;
+pub mod client;
 mod election;
 mod entity;
 mod fault;

@@ -1,4 +1,5 @@
 //! Our declarations against those that p4.org publishes on PyPI, in both directions.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
