@@ -176,8 +176,8 @@ impl Session {
         Ok(())
     }
 
-    /// Has the device send a frame. Whether it did is not told, but a [`StreamNotice::Error`]
-    /// (super::StreamNotice::Error) may tell that it did not.
+    /// Has the device send a frame. Whether it did is not told, but a
+    /// [`StreamNotice::Error`](super::StreamNotice::Error) may tell that it did not.
     ///
     /// # Errors
     /// This client is not primary, the session has ended, or the connection takes nothing in time.

@@ -191,8 +191,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn connection_that_hangs_ends_at_the_deadline() {
-        let target =
-            Target::dial("nowhere", std::future::pending::<io::Result<tokio::io::DuplexStream>>);
+        let target = Target::dial("nowhere", std::future::pending::<io::Result<tokio::io::DuplexStream>>);
         let error = target.connect(Duration::from_secs(5)).await.unwrap_err().to_string();
         assert_eq!(error, "connect to nowhere: no connection within 5s");
     }
