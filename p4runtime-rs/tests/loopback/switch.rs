@@ -184,11 +184,9 @@ impl P4Runtime for Switch {
     ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
         self.answer().await;
         let mut config = self.forwarding.lock().unwrap().pipeline.clone();
-        if let Some(config) = &mut config
-            && request.get_ref().response_type() == ResponseType::CookieOnly
-        {
-            config.p4info = None;
-            config.p4_device_config.clear();
+        if request.get_ref().response_type() == ResponseType::CookieOnly {
+            config =
+                config.map(|config| ForwardingPipelineConfig { cookie: config.cookie, ..Default::default() });
         }
         Ok(Response::new(GetForwardingPipelineConfigResponse { config }))
     }
