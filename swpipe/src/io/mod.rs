@@ -4,7 +4,28 @@
 //! Frames are handed over as they were on the wire, without FCS: a VLAN tag that the kernel moved to
 //! auxiliary data is back in its place.
 
+#[allow(unsafe_code)]
+pub mod af_packet;
+mod error;
+#[allow(unsafe_code)]
+pub mod interface;
+#[allow(unsafe_code)]
+pub mod offload;
+mod port;
+#[allow(unsafe_code)]
+mod ring;
+#[allow(unsafe_code)]
+mod socket;
+
 use dataplane::Nanos;
+
+pub use error::IoError;
+pub use port::{Backend, Port, open};
+
+/// Smallest MTU of a port: what every IPv4 link carries (RFC 791).
+pub const MTU_MIN: u32 = 68;
+/// Greatest MTU of a port.
+pub const MTU_MAX: u32 = 10240;
 
 /// Frames in a batch at most.
 pub const BATCH: usize = 32;
@@ -37,15 +58,39 @@ pub trait Receiver: Send {
 
     /// Frames that the kernel had no room for since the last call.
     fn missed(&mut self) -> u64;
+
+    /// Frames since the last call that the ring holds only in part: super-frames of an offload, or longer than
+    /// the port's MTU by far. They are not handed over.
+    fn truncated(&mut self) -> u64 {
+        0
+    }
+
+    /// Frames since the last call whose checksum the sender left to an offload. They are handed over as they
+    /// are; whoever receives them will find the checksum wrong.
+    fn unfinished_checksums(&mut self) -> u64 {
+        0
+    }
 }
 
 /// The sending half of a port.
 pub trait Sender: Send {
-    /// Queues a frame with its edit; `false` where the port has no room for it (the frame is lost).
+    /// Queues a frame with its edit; `false` where the port has no room for it or carries none that long (the
+    /// frame is lost).
     fn send(&mut self, frame: &[u8], edit: Edit) -> bool;
 
     /// Sends what is queued: one system call at most.
     fn flush(&mut self);
+
+    /// Frames are queued that the last flush did not get rid of: flush again soon, also without new frames.
+    fn pending(&self) -> bool {
+        false
+    }
+
+    /// Frames since the last call that were queued and never sent: the interface is down, gone, or refused
+    /// them twice.
+    fn lost(&mut self) -> u64 {
+        0
+    }
 }
 
 /// Where keep-alives leave and arrive, apart from data: nothing of a data queue stands in their way.
