@@ -282,10 +282,9 @@ impl AfPacketSender {
 
     /// Counts the frames among `slots` from `from` on that the kernel skipped, and learns the new limit.
     fn count_skipped(&mut self, from: Slot, slots: usize) {
-        if let Ok(interface) = Interface::find(&self.interface.name)
-            && interface.index == self.interface.index
-        {
-            self.interface.mtu = interface.mtu;
+        match Interface::find(&self.interface.name) {
+            Ok(now) if now.index == self.interface.index => self.interface.mtu = now.mtu,
+            _ => {}
         }
         let mut at = from;
         for _ in 0..slots {

@@ -6,9 +6,14 @@
 
 #[allow(unsafe_code)]
 pub mod af_packet;
+pub mod datalink;
 mod error;
+mod filter;
 #[allow(unsafe_code)]
 pub mod interface;
+#[allow(unsafe_code)]
+pub mod keep_alive;
+pub mod link_watch;
 #[allow(unsafe_code)]
 pub mod offload;
 mod port;
@@ -20,7 +25,7 @@ mod socket;
 use dataplane::Nanos;
 
 pub use error::IoError;
-pub use port::{Backend, Port, open};
+pub use port::{Backend, Notice, Port, open};
 
 /// Smallest MTU of a port: what every IPv4 link carries (RFC 791).
 pub const MTU_MIN: u32 = 68;
@@ -93,16 +98,20 @@ pub trait Sender: Send {
     }
 }
 
-/// Where keep-alives leave and arrive, apart from data: nothing of a data queue stands in their way.
-pub trait KeepAlivePath: Send {
+/// Where keep-alives leave, apart from data: nothing of a data queue stands in their way.
+pub trait KeepAliveSender: Send {
     /// Sends a keep-alive by the interface of this index in the list that the path was opened with,
-    /// writing the transmit time into it at the last moment. The time written.
+    /// writing the transmit time into it at the last moment. The time written (`CLOCK_MONOTONIC`).
     ///
     /// # Errors
     /// What the kernel says, naming the interface.
     fn send(&mut self, interface: usize, frame: &mut [u8]) -> std::io::Result<Nanos>;
+}
 
-    /// Waits at most `timeout` and hands over keep-alives that have arrived: interface, frame, receive time.
+/// Where keep-alives arrive, apart from data.
+pub trait KeepAliveReceiver: Send {
+    /// Waits at most `timeout` and hands over keep-alives that have arrived: index of the interface in the list
+    /// that the path was opened with, frame, receive time (`CLOCK_MONOTONIC`). How many.
     ///
     /// # Errors
     /// What the kernel says.

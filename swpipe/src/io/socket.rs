@@ -88,6 +88,45 @@ impl PacketSocket {
             .or_else(|_| self.set(libc::SOL_SOCKET, libc::SO_SNDBUF, &bytes))
     }
 
+    /// Bytes of frames that may wait in the socket, beyond the system's limit where permitted.
+    pub(super) fn set_receive_buffer(&self, bytes: c_int) -> io::Result<()> {
+        self.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &bytes)
+            .or_else(|_| self.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &bytes))
+    }
+
+    /// Every frame carries the time of its arrival, ns of `CLOCK_REALTIME`.
+    pub(super) fn stamp_arrivals(&self) -> io::Result<()> {
+        self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1)
+    }
+
+    /// Receives what the program lets through (classic BPF) from now on.
+    pub(super) fn attach_filter(&self, program: &mut [libc::sock_filter]) -> io::Result<()> {
+        let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+        // The pointer in the structure is to a program of the length in the structure.
+        self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+    }
+
+    /// A second descriptor of the same socket.
+    pub(super) fn try_clone(&self) -> io::Result<Self> {
+        Ok(PacketSocket(self.0.try_clone()?))
+    }
+
+    /// Sends a frame by the interface of the address, without waiting.
+    pub(super) fn send_to(&self, frame: &[u8], address: &libc::sockaddr_ll) -> io::Result<()> {
+        // SAFETY: buffer and address are whole and of the lengths given.
+        let sent = unsafe {
+            libc::sendto(
+                self.0.as_raw_fd(),
+                frame.as_ptr().cast(),
+                frame.len(),
+                libc::MSG_DONTWAIT,
+                std::ptr::from_ref(address).cast(),
+                size_of::<libc::sockaddr_ll>() as socklen_t,
+            )
+        };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
     /// Frames that the socket had no room for since the last call.
     pub(super) fn take_drops(&self) -> u64 {
         let mut statistics = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };

@@ -51,6 +51,16 @@ pub(crate) fn wire(host: &str, port: &str, mtu: u32) {
     run(&format!("ethtool -K {host} tx off tso off gso off gro off txvlan off"));
     run(&format!("ip link set {host} up"));
     run(&format!("ip link set {port} up"));
+    settle(host);
+    settle(port);
+}
+
+/// Waits until the kernel has taken note of an interface's carrier: until then it drops what a host sends.
+pub(crate) fn settle(interface: &str) {
+    let until = Instant::now() + DEADLINE;
+    while !run(&format!("ip -o link show {interface}")).contains("state UP") {
+        assert!(Instant::now() < until, "{interface} does not come up");
+    }
 }
 
 /// Waits until `descriptor` is readable or the deadline is over.
