@@ -4,7 +4,7 @@
 
 mod io_wire;
 
-use io_wire::{DEADLINE, Host, frame, in_namespace, run, silent, tagged, take, wire};
+use io_wire::{DEADLINE, Host, frame, in_namespace, run, settle, silent, tagged, take, wire};
 use swpipe::io::{Backend, Edit, Notice, open};
 
 #[test]
@@ -70,6 +70,7 @@ fn own_frames_are_not_received_and_a_lost_link_is_survived() {
         assert!(!sender.send(&frame(100, 1), Edit::Keep));
         assert!(silent(receiver.as_mut()));
         run("ip link set p1 up");
+        settle("h1");
         host.send(&frame(100, 2));
         assert_eq!(take(receiver.as_mut(), 1), [frame(100, 2)]);
         run("ip link del p1");

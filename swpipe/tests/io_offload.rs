@@ -57,11 +57,17 @@ fn a_missing_interface_is_named() {
 }
 
 #[test]
-fn an_offload_that_stays_on_is_named_with_its_interface() {
-    let error = IoError::from(offload::OffloadError {
-        interface: "eth7".to_owned(),
-        features: vec!["rx-lro".to_owned(), "rx-gro-hw".to_owned()],
+fn an_interface_whose_offloads_stay_on_is_refused_and_both_are_named() {
+    in_namespace(|| {
+        // A macvlan has its lower interface's offloads, and does not let go of them.
+        run("ip link add h1 type veth peer name p1");
+        run("ip link add link p1 name over1 type macvlan mode bridge");
+        let error = open(Backend::AfPacket, "over1", 1500).expect_err("refused");
+        let IoError::Offload(offload) = &error else { panic!("{error}") };
+        assert_eq!(offload.interface, "over1");
+        assert!(offload.features.iter().any(|feature| feature == "tx-tcp-segmentation"), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("over1") && text.contains("tx-tcp-segmentation, "), "{text}");
+        assert!(!run("ip link show over1").contains(",UP"), "and is not brought up");
     });
-    let text = error.to_string();
-    assert!(text.contains("eth7") && text.contains("rx-lro, rx-gro-hw"), "{text}");
 }

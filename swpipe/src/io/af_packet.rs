@@ -1,7 +1,8 @@
 //! The first back end: `AF_PACKET` with mmap rings.
 //!
 //! Both rings are version 2. Version 3 hands blocks over when they are full or when a timer of at least a
-//! millisecond ends; a soft bypass stands in the operator's wire, so frames are handed over one by one.
+//! millisecond ends (measured over veth: median 1 ms, against 7 us from host to host through a version 2 port); a
+//! soft bypass stands in the operator's wire, so frames are handed over one by one.
 //!
 //! A frame that carries the steering header 0x88b6 is no VLAN frame to the kernel: it does not get the four
 //! bytes beyond the MTU that a VLAN tag gets. The interface of a pair port needs the MTU of its links + 4.
