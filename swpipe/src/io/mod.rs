@@ -4,7 +4,33 @@
 //! Frames are handed over as they were on the wire, without FCS: a VLAN tag that the kernel moved to
 //! auxiliary data is back in its place.
 
+#[allow(unsafe_code)]
+pub mod af_packet;
+pub mod datalink;
+mod error;
+mod filter;
+#[allow(unsafe_code)]
+pub mod interface;
+#[allow(unsafe_code)]
+pub mod keep_alive;
+pub mod link_watch;
+#[allow(unsafe_code)]
+pub mod offload;
+mod port;
+#[allow(unsafe_code)]
+mod ring;
+#[allow(unsafe_code)]
+mod socket;
+
 use dataplane::Nanos;
+
+pub use error::IoError;
+pub use port::{Backend, Notice, Port, open};
+
+/// Smallest MTU of a port: what every IPv4 link carries (RFC 791).
+pub const MTU_MIN: u32 = 68;
+/// Greatest MTU of a port.
+pub const MTU_MAX: u32 = 10240;
 
 /// Frames in a batch at most.
 pub const BATCH: usize = 32;
@@ -37,27 +63,55 @@ pub trait Receiver: Send {
 
     /// Frames that the kernel had no room for since the last call.
     fn missed(&mut self) -> u64;
+
+    /// Frames since the last call that the ring holds only in part: super-frames of an offload, or longer than
+    /// the port's MTU by far. They are not handed over.
+    fn truncated(&mut self) -> u64 {
+        0
+    }
+
+    /// Frames since the last call whose checksum the sender left to an offload. They are handed over as they
+    /// are; whoever receives them will find the checksum wrong.
+    fn unfinished_checksums(&mut self) -> u64 {
+        0
+    }
 }
 
 /// The sending half of a port.
 pub trait Sender: Send {
-    /// Queues a frame with its edit; `false` where the port has no room for it (the frame is lost).
+    /// Queues a frame with its edit; `false` where the port has no room for it or carries none that long (the
+    /// frame is lost).
     fn send(&mut self, frame: &[u8], edit: Edit) -> bool;
 
     /// Sends what is queued: one system call at most.
     fn flush(&mut self);
+
+    /// Frames are queued that the last flush did not get rid of: flush again soon, also without new frames.
+    fn pending(&self) -> bool {
+        false
+    }
+
+    /// Frames since the last call that were queued and never sent: the interface is down, gone, or refused
+    /// them twice.
+    fn lost(&mut self) -> u64 {
+        0
+    }
 }
 
-/// Where keep-alives leave and arrive, apart from data: nothing of a data queue stands in their way.
-pub trait KeepAlivePath: Send {
+/// Where keep-alives leave, apart from data: nothing of a data queue stands in their way.
+pub trait KeepAliveSender: Send {
     /// Sends a keep-alive by the interface of this index in the list that the path was opened with,
-    /// writing the transmit time into it at the last moment. The time written.
+    /// writing the transmit time into it at the last moment. The time written (`CLOCK_MONOTONIC`).
     ///
     /// # Errors
     /// What the kernel says, naming the interface.
     fn send(&mut self, interface: usize, frame: &mut [u8]) -> std::io::Result<Nanos>;
+}
 
-    /// Waits at most `timeout` and hands over keep-alives that have arrived: interface, frame, receive time.
+/// Where keep-alives arrive, apart from data.
+pub trait KeepAliveReceiver: Send {
+    /// Waits at most `timeout` and hands over keep-alives that have arrived: index of the interface in the list
+    /// that the path was opened with, frame, receive time (`CLOCK_MONOTONIC`). How many.
     ///
     /// # Errors
     /// What the kernel says.
