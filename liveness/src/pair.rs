@@ -488,6 +488,9 @@ impl Pair {
                 pair.admin = config.admin;
                 if config.admin == Admin::Down {
                     pair.stop();
+                }
+                // Nobody looked while it was disabled.
+                if config.admin == Admin::Down || was == Admin::Down {
                     pair.health = Health::Unknown;
                 }
             })

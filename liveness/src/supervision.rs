@@ -318,11 +318,10 @@ impl Supervision {
     /// Lets the consecutive outcomes of a pair have their effect.
     fn judge(&mut self, key: PairKey, now: Nanos) {
         let Some(pair) = self.pairs.get_mut(&key) else { return };
-        let judgement = pair.judge();
-        match judgement {
+        match pair.judge() {
             Judgement::Stay => {}
             Judgement::Rise(reason) => {
-                let transition = self.pairs.get_mut(&key).and_then(|pair| pair.rise(reason, now));
+                let transition = pair.rise(reason, now);
                 self.report(transition);
             }
             Judgement::Fall(reason) => self.fall(key, reason, now),
