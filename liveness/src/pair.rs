@@ -275,9 +275,14 @@ impl Pair {
             (self.admin != Admin::Down && self.carrier.both()).then(|| self.grid_from(self.quiet_until));
     }
 
-    /// Stops probing and gives up what is under way.
+    /// Stops probing.
     fn stop(&mut self) {
         self.slot = None;
+        self.start_over();
+    }
+
+    /// Gives up what is under way and starts the consecutive outcomes anew.
+    pub(crate) fn start_over(&mut self) {
         for flight in self.flights.under_way_mut() {
             for direction in Direction::BOTH {
                 if flight.outcomes[direction] == Outcome::UnderWay {
@@ -287,11 +292,6 @@ impl Pair {
             }
         }
         self.flights.settle();
-        self.forgive();
-    }
-
-    /// Starts the consecutive outcomes anew.
-    pub(crate) fn forgive(&mut self) {
         for direction in Direction::BOTH {
             self.paths[direction].restart();
         }

@@ -47,7 +47,8 @@ pub struct Counters {
     pub duplicate: u64,
     /// Came back, but of no use any more.
     pub stale: u64,
-    /// Given up without a verdict: nobody was watching, carrier or administration ended them, or never sent.
+    /// Given up without a verdict: nobody was watching, carrier, administration or the end of a suspension cut them
+    /// off, or they could not be sent.
     pub voided: u64,
     /// Turned away: the tag did not match.
     pub wrong_tag: u64,

@@ -376,9 +376,7 @@ impl Supervision {
         true
     }
 
-    /// A pair does well, so the path that all share is not to blame: ends a suspension. The others start counting
-    /// anew, because what they lost meanwhile can't be told from what the common fault took, and some of their
-    /// keep-alives were sent before it ended.
+    /// A pair does well, so the path that all share is not to blame.
     fn take_heart(&mut self, now: Nanos) {
         match self.suspicion {
             Suspicion::None => {}
@@ -387,11 +385,20 @@ impl Supervision {
         }
     }
 
+    /// Ends a suspension. Pairs that were kept up start over: what they lost meanwhile can't be told from what the
+    /// common fault took, and their keep-alives under way were sent before it ended.
     fn resume(&mut self, now: Nanos) {
         self.suspicion = Suspicion::None;
         self.notice(SuspicionChange::Resumed, now);
-        for pair in self.pairs.values_mut().filter(|pair| pair.state().carries()) {
-            pair.forgive();
+        let kept = self.pairs.iter_mut().filter(|(_, pair)| pair.state().carries());
+        let keys: Vec<PairKey> = kept
+            .map(|(key, pair)| {
+                pair.start_over();
+                *key
+            })
+            .collect();
+        for key in keys {
+            self.reschedule(key);
         }
     }
 

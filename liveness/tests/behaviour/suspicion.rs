@@ -55,6 +55,20 @@ fn a_fault_of_ours_that_ends_in_time_is_not_seen_by_any_pair() {
 }
 
 #[test]
+fn keep_alives_sent_before_a_suspension_ended_take_nobody_down() {
+    for outage in (300..3_000).step_by(37) {
+        let mut rig = Rig::all_up(&[unit(profile(|p| p.probes_down_count = 1), 5)]);
+        rig.lose_everything();
+        rig.run_for(ms(outage));
+        rig.events.clear();
+        rig.lose_nothing();
+        rig.run_for(ms(2_000));
+        assert!(rig.pair_transitions().is_empty(), "outage of {outage} ms: {:?}", rig.events);
+        assert_eq!(rig.suspicion_changes(), [SuspicionChange::Resumed], "outage of {outage} ms");
+    }
+}
+
+#[test]
 fn the_rule_holds_for_any_count_and_instant_of_the_fault() {
     for down in 1..7 {
         for pairs in 2..6 {
