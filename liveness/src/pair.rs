@@ -297,10 +297,10 @@ impl Pair {
         }
     }
 
-    /// Does what is due first at `now`: the end of a keep-alive under way, or a slot. `gap` names the gap that this
+    /// Does one thing that is due at `now`: the end of a keep-alive under way, or else a slot. `gap` names the gap that this
     /// poll ends, if it does.
     pub(crate) fn attend(&mut self, now: Nanos, gap: Option<u64>) -> Option<[Probe; 2]> {
-        if self.expiry().is_some_and(|expiry| expiry <= now && self.slot.is_none_or(|slot| expiry <= slot)) {
+        if self.expiry().is_some_and(|expiry| expiry <= now) {
             self.expire(now, gap);
             return None;
         }

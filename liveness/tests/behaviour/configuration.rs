@@ -217,6 +217,15 @@ fn a_shorter_max_delay_holds_for_keep_alives_under_way() {
 }
 
 #[test]
+fn another_interval_does_not_cut_the_initial_delay_short() {
+    let mut rig = Rig::new(&[unit(profile(|_| {}), 1)]);
+    rig.run_until(ms(300));
+    rig.supervision.configure(&[unit(profile(|p| p.interval_ms = 10), 1)], rig.now).unwrap();
+    rig.run_until(ms(1_500));
+    assert_eq!(rig.sent[0].0, ms(1_000));
+}
+
+#[test]
 fn nothing_configured_is_nothing_to_wait_for() {
     let mut supervision = Supervision::new();
     assert_eq!(supervision.next_deadline(), None);

@@ -52,6 +52,25 @@ fn two_seconds_of_standstill_flip_nothing_when_the_poll_comes_first() {
 }
 
 #[test]
+fn everything_under_way_in_a_standstill_is_voided_however_much_it_is() {
+    let many = profile(|p| {
+        p.interval_ms = 10;
+        p.max_delay_us = Some(200_000);
+        p.probes_down_count = 2;
+        p.suspend_limit_ms = 0;
+    });
+    let mut rig = Rig::all_up(&[unit(many, 4)]);
+    rig.wire = Box::new(|_, _| vec![ms(190)]);
+    rig.run_for(ms(1_000));
+    rig.freeze_for(ms(2_000));
+    rig.poll();
+    rig.turn();
+    rig.run_for(ms(1_000));
+    assert!(rig.events.is_empty(), "{:?}", rig.events);
+    assert_eq!((lost(&rig), voided(&rig)), (0, 4 * 19));
+}
+
+#[test]
 fn standstill_after_standstill_flips_nothing_while_answers_come() {
     let mut rig = frozen(touchy());
     for _ in 0..50 {

@@ -1,8 +1,8 @@
 //! When everything fails at once the fault may be ours.
 
 use liveness::{
-    Direction, Event, Nanos, PairConfig, PairKey, PairState, Profile, Reason, Side, Suspicion,
-    SuspicionChange, UnitConfig, UnitKey,
+    Direction, Event, Initial, Nanos, PairConfig, PairKey, PairState, Profile, Reason, Side, Suspicion,
+    SuspicionChange, UnitConfig, UnitKey, Verdict,
 };
 
 use crate::rig::{Rig, ms, profile, unit, us};
@@ -100,6 +100,70 @@ fn pairs_that_fell_just_before_the_suspicion_are_put_back() {
         rig.pair_transitions().iter().filter(|t| t.to == PairState::Up).map(|t| t.reason).collect();
     assert_eq!(back, [Reason::Suspended, Reason::Suspended]);
     assert!(rig.supervision.pairs().all(|pair| pair.state == PairState::Up));
+}
+
+#[test]
+fn a_pair_that_fell_and_then_lost_carrier_is_not_put_back() {
+    let mut rig = Rig::all_up(&[unit(profile(|p| p.probes_down_count = 1), 3)]);
+    rig.lose_everything();
+    while rig.pair_transitions().is_empty() {
+        rig.run_for(ms(1));
+    }
+    let fallen = rig.pair_transitions()[0].pair;
+    rig.supervision.carrier(fallen, Side::Wan, false, rig.now).unwrap();
+    rig.run_for(ms(250));
+    assert!(matches!(rig.suspicion_changes()[..], [SuspicionChange::LivenessSuspended { pairs: 2, .. }]));
+    assert_eq!(rig.state(fallen.0), PairState::Down);
+}
+
+#[test]
+fn a_pair_that_fell_more_than_an_interval_earlier_is_not_put_back() {
+    let mut rig = Rig::all_up(&[unit(profile(|p| p.probes_down_count = 1), 3)]);
+    rig.lose(|probe| probe.pair == PairKey(0));
+    while rig.pair_transitions().is_empty() {
+        rig.run_for(ms(1));
+    }
+    let fell = rig.now;
+    rig.lose_everything();
+    rig.run_until(fell + ms(300));
+    let [SuspicionChange::LivenessSuspended { pairs: 2, until }] = rig.suspicion_changes()[..] else {
+        panic!("one suspicion, not {:?}", rig.events)
+    };
+    let after = until.since(fell + ms(3_000));
+    assert!(after > ms(100) && after < ms(200), "the case lies between one and two intervals: {after}");
+    assert_eq!([rig.state(0), rig.state(1), rig.state(2)], [PairState::Down, PairState::Up, PairState::Up]);
+}
+
+#[test]
+fn a_copy_of_an_old_answer_ends_no_suspicion() {
+    // The slow pair is down and has answered once since; its next keep-alive is far away.
+    let slow = profile(|p| {
+        p.interval_ms = 10_000;
+        p.probes_up_count = 2;
+        p.initial_delay_ms = 0;
+    });
+    let mut adopted = PairConfig::new(PairKey(9));
+    adopted.initial = Initial::AdoptedDown;
+    let units =
+        [unit(profile(|p| p.initial_delay_ms = 0), 3), UnitConfig::new(UnitKey(2), slow, vec![adopted])];
+    let mut rig = Rig::new(&units);
+    rig.run_until(ms(9_000));
+    assert_eq!([rig.state(0), rig.state(9)], [PairState::Up, PairState::Down]);
+    let answered = rig.sent.iter().rev().find(|(_, probe)| probe.pair == PairKey(9)).unwrap().1;
+    rig.lose_everything();
+    rig.run_until(ms(9_700));
+    assert!(matches!(rig.suspicion_changes()[..], [SuspicionChange::LivenessSuspended { .. }]));
+    let copy = rig.supervision.probe_received(
+        answered.pair,
+        answered.direction,
+        answered.sequence,
+        rig.now,
+        rig.now,
+        rig.now,
+    );
+    assert_eq!(copy, Ok(Verdict::Duplicate));
+    rig.turn();
+    assert_eq!(rig.suspicion_changes().len(), 1);
 }
 
 #[test]
