@@ -206,7 +206,10 @@ pub enum EntryError {
         /// What would be right.
         wanted: &'static str,
     },
-    /// A default action that cannot be set, or an entry in a table that has none.
+    /// A default action that cannot be written.
+    #[error("table {0}: the default action is constant and cannot be written")]
+    ConstDefault(&'static str),
+    /// A default entry with a match, or an entry in a table that has none.
     #[error("table {table}: {what}")]
     DefaultAction {
         /// The table's name.

@@ -1,7 +1,7 @@
 //! The tables, actions, counters and packet headers of the data plane, once: the P4Info is made from
 //! this, entries are checked against it. Ids are stable and never reused.
 
-use crate::entry::{Condition, Entry, EntryError, P4Id};
+use crate::entry::{Condition, Entry, EntryError, EntryKey, P4Id};
 
 /// How a field matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,9 @@ pub enum MatchKind {
 }
 
 impl MatchKind {
-    const fn as_str(self) -> &'static str {
+    /// As P4 writes it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
         match self {
             MatchKind::Exact => "exact",
             MatchKind::Ternary => "ternary",
@@ -53,8 +55,8 @@ pub struct Action {
 pub enum DefaultAction {
     /// Always this action.
     Const(P4Id),
-    /// This one until another is written; its parameters are zero until then.
-    Settable(P4Id),
+    /// This action, with these parameters until others are written.
+    Settable(P4Id, &'static [u128]),
 }
 
 /// A table.
@@ -106,7 +108,7 @@ pub struct PacketHeader {
 
 /// Packet-in metadata: the port that a keep-alive arrived on and when.
 pub static PACKET_IN: PacketHeader = PacketHeader {
-    id: 0x8100_0001,
+    id: 0x0400_0001,
     name: "packet_in",
     fields: &[
         Field { id: 1, name: "ingress_port", bits: 16 },
@@ -116,7 +118,7 @@ pub static PACKET_IN: PacketHeader = PacketHeader {
 
 /// Packet-out metadata: the port to send by.
 pub static PACKET_OUT: PacketHeader = PacketHeader {
-    id: 0x8100_0002,
+    id: 0x0400_0002,
     name: "packet_out",
     fields: &[Field { id: 1, name: "egress_port", bits: 16 }],
 };
@@ -228,16 +230,7 @@ impl Table {
     /// The first thing that the P4Runtime specification does not allow ("Match Format", "TableEntry").
     pub fn check(&'static self, entry: &Entry) -> Result<(), EntryError> {
         let action = self.check_action(entry)?;
-        if entry.is_default {
-            if !entry.key.is_empty() || entry.priority != 0 {
-                return Err(EntryError::DefaultAction {
-                    table: self.name,
-                    what: "a default entry has neither match fields nor priority",
-                });
-            }
-        } else {
-            self.check_key(entry)?;
-        }
+        self.check_key(&entry.key, entry.priority, entry.is_default)?;
         if entry.params.len() != action.params.len() {
             return Err(EntryError::ParamCount {
                 action: action.name,
@@ -254,12 +247,9 @@ impl Table {
     fn check_action(&'static self, entry: &Entry) -> Result<&'static Action, EntryError> {
         if entry.is_default {
             return match self.default {
-                DefaultAction::Const(_) => Err(EntryError::DefaultAction {
-                    table: self.name,
-                    what: "the default action is constant and cannot be written",
-                }),
-                DefaultAction::Settable(id) if id == entry.action => Ok(self.default_action),
-                DefaultAction::Settable(_) => {
+                DefaultAction::Const(_) => Err(EntryError::ConstDefault(self.name)),
+                DefaultAction::Settable(id, _) if id == entry.action => Ok(self.default_action),
+                DefaultAction::Settable(..) => {
                     Err(EntryError::UnknownAction { table: self.name, action: entry.action })
                 }
             };
@@ -281,9 +271,27 @@ impl Table {
     ///
     /// # Errors
     /// As [`Table::check`].
-    pub fn check_key(&'static self, entry: &Entry) -> Result<(), EntryError> {
+    pub fn check_place(&'static self, place: &EntryKey) -> Result<(), EntryError> {
+        self.check_key(&place.key, place.priority, place.is_default)
+    }
+
+    fn check_key(
+        &'static self,
+        key: &[(P4Id, Condition)],
+        priority: i32,
+        is_default: bool,
+    ) -> Result<(), EntryError> {
+        if is_default {
+            if !key.is_empty() || priority != 0 {
+                return Err(EntryError::DefaultAction {
+                    table: self.name,
+                    what: "a default entry has neither match fields nor priority",
+                });
+            }
+            return Ok(());
+        }
         let mut last = 0;
-        for (id, condition) in &entry.key {
+        for (id, condition) in key {
             let Some((field, kind)) = self.field(*id).filter(|_| *id > last) else {
                 return Err(EntryError::UnknownField { table: self.name, field: *id });
             };
@@ -291,11 +299,11 @@ impl Table {
             self.check_condition(field, *kind, *condition)?;
         }
         for (field, kind) in self.key {
-            if *kind == MatchKind::Exact && !entry.key.iter().any(|(id, _)| *id == field.id) {
+            if *kind == MatchKind::Exact && !key.iter().any(|(id, _)| *id == field.id) {
                 return Err(EntryError::MissingField { table: self.name, field: field.name });
             }
         }
-        match (self.has_priority(), entry.priority) {
+        match (self.has_priority(), priority) {
             (true, 1..) | (false, 0) => Ok(()),
             (true, priority) => Err(EntryError::Priority { table: self.name, priority, wanted: "above 0" }),
             (false, priority) => {

@@ -4,6 +4,7 @@
 //! - [`client`]: a session with arbitration, batched writes with an error for each update, reads, packets;
 //!   and a supervisor that keeps a session up.
 //! - [`server`]: the service trait, arbitration by the protocol's rules, the clients' streams.
+//! - [`entry`]: the data plane's table entries on the wire, both ways, and its P4Info.
 //! - [`bytestring`], [`metadata`], [`Fault`], [`WriteErrors`]: what both sides agree on.
 //!
 //! A controller that keeps a device under its control:
@@ -40,6 +41,7 @@ pub mod bytestring;
 pub mod client;
 mod election;
 mod entity;
+pub mod entry;
 mod fault;
 pub mod metadata;
 pub mod proto;

@@ -119,7 +119,7 @@ fn admissible(state: &State, update: &Update, room: &mut HashMap<P4Id, i64>) -> 
                 }
                 .into());
             }
-            table.check_key(entry)?;
+            table.check_place(&entry.place())?;
             if !exists {
                 return Err(UpdateFault::Absent(table.name));
             }

@@ -3,10 +3,10 @@
 use super::EntryReader;
 use crate::entry::{Entry, EntryError};
 use crate::schema::{Action, DefaultAction, Field, Table};
-use crate::steering::SteeringMode;
+use crate::steering::{NATIVE_TPID, SteeringMode};
 
-static NATIVE: u128 = 0;
-static DOT1Q: u128 = 1;
+const NATIVE: u128 = 0;
+const DOT1Q: u128 = 1;
 
 static SET_STEERING: Action = Action {
     id: 0x0100_0001,
@@ -24,7 +24,7 @@ pub(super) static TABLE: Table = Table {
     name: "steering",
     key: &[],
     actions: &[&SET_STEERING],
-    default: DefaultAction::Settable(SET_STEERING.id),
+    default: DefaultAction::Settable(SET_STEERING.id, &[NATIVE, NATIVE_TPID as u128, 0]),
     default_action: &SET_STEERING,
     size: 1,
     direct_counter: None,
