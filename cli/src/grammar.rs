@@ -242,7 +242,9 @@ impl Fault {
     /// Blanks, then carets under the words that are wrong; `indent` columns stand before the line.
     pub fn caret(&self, line: &str, indent: usize) -> String {
         let width = |range: Range<usize>| line.get(range).unwrap_or_default().chars().count();
-        let before = indent + width(0..self.at.start);
+        // What is missing is missing after the end of the line.
+        let beyond = self.at.start.saturating_sub(line.len());
+        let before = indent + width(0..self.at.start.min(line.len())) + beyond;
         format!("{}{}", " ".repeat(before), "^".repeat(width(self.at.clone()).max(1)))
     }
 }

@@ -13,7 +13,7 @@ pub fn help(topic: &[&'static Node]) -> String {
         text.push_str("\nThe output of a command can be filtered:\n");
         usage(&mut text, &forms(&[], &FILTERS).into_iter().map(piped).collect::<Vec<_>>());
         text.push_str(
-            "\n? lists what can follow, Tab completes. Any unambiguous beginning of a word is it.\n\
+            "\n? lists what can follow, Tab completes, unambiguous beginnings of words will do.\n\
              \"...\" makes one value of words with blanks. Ctrl-C cancels, Ctrl-D leaves.\n",
         );
         return text;

@@ -112,7 +112,7 @@ struct QuestionMark {
 impl ConditionalEventHandler for QuestionMark {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {
         if question_mark_is_literal(&context.line()[..context.pos()]) {
-            return Some(Cmd::SelfInsert(1, '?'));
+            return None;
         }
         *lock(&self.asked) = Some(context.pos());
         Some(Cmd::AcceptLine)

@@ -9,6 +9,6 @@ mod screen;
 mod table;
 
 pub use configuration::configuration;
-pub use quantity::{bits_per_second, bytes, count, duration, per_second, percent, time};
+pub use quantity::{bytes, count, duration, percent, rate, time};
 pub use screen::*;
 pub use table::{Cell, Fields, Style, Table, Tone};

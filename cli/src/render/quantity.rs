@@ -28,14 +28,9 @@ pub fn bytes(bytes: u64) -> String {
     prefixed(bytes as f64, "B")
 }
 
-/// Bits a second: `0b/s`, `9.87Gb/s`.
-pub fn bits_per_second(rate: f64) -> String {
-    prefixed(rate.max(0.0), "b/s")
-}
-
-/// Packets a second: `0/s`, `1.49M/s`.
-pub fn per_second(rate: f64) -> String {
-    prefixed(rate.max(0.0), "/s")
+/// Something a second, of whatever unit: `0`, `12.5`, `9.87G`.
+pub fn rate(rate: f64) -> String {
+    prefixed(rate.max(0.0), "")
 }
 
 /// A short time from ns: `850ns`, `12.3us`, `4.56ms`, `1.20s`.
@@ -65,10 +60,11 @@ pub fn duration(seconds: u64) -> String {
     }
 }
 
-/// A part in percent: `0%`, `0.78%`, `33.3%`, `100%`.
+/// A part in percent: `0%`, `<0.01%`, `0.78%`, `33.3%`, `100%`.
 pub fn percent(percent: f64) -> String {
     match percent {
         0.0 => "0%".into(),
+        p if p < 0.005 => "<0.01%".into(),
         p if p < 9.995 => format!("{p:.2}%"),
         p if p < 99.95 => format!("{p:.1}%"),
         p => format!("{p:.0}%"),
@@ -95,9 +91,9 @@ mod tests {
         }
         assert_eq!(bytes(999), "999B");
         assert_eq!(bytes(1500), "1.50kB");
-        assert_eq!(bits_per_second(0.0), "0b/s");
-        assert_eq!(bits_per_second(9.87e9), "9.87Gb/s");
-        assert_eq!(per_second(0.5), "0.50/s");
+        assert_eq!(rate(0.0), "0");
+        assert_eq!(rate(9.87e9), "9.87G");
+        assert_eq!(rate(0.5), "0.50");
     }
 
     #[test]
@@ -120,10 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_never_wider_than_five() {
+    fn parts_are_short_and_zero_is_only_zero() {
         for part in [0.0, 0.001, 0.78125, 9.994, 9.995, 33.333, 99.94, 99.95, 100.0] {
-            assert!(percent(part).len() <= 5, "{part}");
+            assert!(percent(part).len() <= 6, "{part}");
         }
+        assert_eq!(percent(0.001), "<0.01%");
+        assert_eq!(percent(0.0), "0%");
         assert_eq!(percent(0.78125), "0.78%");
         assert_eq!(percent(100.0), "100%");
     }

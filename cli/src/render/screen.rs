@@ -8,9 +8,7 @@ use api::{
 };
 use serde_json::Value;
 
-use super::{
-    Cell, Fields, Style, Table, Tone, bits_per_second, bytes, count, duration, per_second, percent, time,
-};
+use super::{Cell, Fields, Style, Table, Tone, bytes, count, duration, percent, rate, time};
 
 /// Pairs that are not up are named above the table, so many at most.
 const NAMED_PAIRS: usize = 8;
@@ -110,35 +108,30 @@ pub fn port(port: &Port, style: Style) -> String {
 
 /// `show link`.
 pub fn links(links: &[Link], style: Style) -> String {
-    let mut sides = Table::new(&[
-        "Link",
-        ">Index",
-        "Side",
-        "Port",
-        ">Received",
-        ">Bytes",
-        ">Sent",
-        ">Bytes",
-        "Description",
-    ]);
+    let mut sides = Table::new(&["Link", ">Index", "Side", "Port", ">Received", ">Bytes", ">Sent", ">Bytes"]);
+    let mut descriptions = Table::new(&["Link", "Description"]);
     for link in links {
-        let mut side = |name: &str, port: &str, counts: &SideCounts, description: Cell| {
+        for (side, port, counts) in [("lan", &link.lan_port, link.lan), ("wan", &link.wan_port, link.wan)] {
+            let SideCounts { rx_packets, rx_bytes, tx_packets, tx_bytes } = counts;
             sides.row([
                 (&link.name).into(),
                 link.index.into(),
-                name.into(),
+                side.into(),
                 port.into(),
-                count(counts.rx_packets).into(),
-                bytes(counts.rx_bytes).into(),
-                count(counts.tx_packets).into(),
-                bytes(counts.tx_bytes).into(),
-                description,
+                count(rx_packets).into(),
+                bytes(rx_bytes).into(),
+                count(tx_packets).into(),
+                bytes(tx_bytes).into(),
             ]);
-        };
-        side("lan", &link.lan_port, &link.lan, "".into());
-        side("wan", &link.wan_port, &link.wan, "".into());
+        }
+        if let Some(description) = &link.description {
+            descriptions.row([(&link.name).into(), description.into()]);
+        }
     }
     let mut text = sides.render(0, style);
+    if links.iter().any(|link| link.description.is_some()) {
+        let _ = write!(text, "\n{}", descriptions.render(0, style));
+    }
     if links.iter().any(|link| !link.verdicts.is_empty()) {
         let named: Vec<(&str, &[VerdictCount])> =
             links.iter().map(|link| (link.name.as_str(), &link.verdicts[..])).collect();
@@ -270,7 +263,7 @@ pub fn units(units: &[Unit], style: Style) -> String {
         let mut place =
             Table::new(&["Pair", "State", "Role", ">Weight", "LAN-port", "WAN-port", "Stands-with"]);
         let mut load = Table::new(&["Pair", ">Share", ">Now", ">Home", ">Sent", ">Bytes", ">Back", ">Bytes"]);
-        let mut time = Table::new(&["Pair", ">LAN>WAN", ">WAN>LAN", ">Flaps", "Last-change", "Reason"]);
+        let mut time = Table::new(&["Pair", ">LAN>WAN", ">WAN>LAN", ">Flaps", "Last-change"]);
         for pair in &unit.pairs {
             place.row([
                 (&pair.name).into(),
@@ -297,7 +290,6 @@ pub fn units(units: &[Unit], style: Style) -> String {
                 maybe(pair.wan_to_lan_ns.map(super::time)),
                 pair.flaps.into(),
                 maybe(pair.last_change.as_ref()),
-                maybe(pair.last_reason.as_ref()),
             ]);
         }
         for (title, table) in
@@ -321,8 +313,8 @@ pub fn flows(flows: &[Flow], style: Style) -> String {
             maybe(flow.unit.as_ref()),
             count(flow.packets).into(),
             bytes(flow.bytes).into(),
-            per_second(flow.packets_per_second).into(),
-            bits_per_second(flow.bits_per_second).into(),
+            rate(flow.packets_per_second).into(),
+            rate(flow.bits_per_second).into(),
         ]);
     }
     table.render(0, style)
@@ -347,8 +339,8 @@ pub fn flow(flow: &Flow, style: Style) -> String {
         }
     }
     fields.field("Decided about", exact(flow.packets, flow.bytes));
-    let rate = (per_second(flow.packets_per_second), bits_per_second(flow.bits_per_second));
-    fields.field("Rate", format!("{} packets, {}", rate.0, rate.1));
+    let rates = (rate(flow.packets_per_second), rate(flow.bits_per_second));
+    fields.field("Rate", format!("{} packets/s, {}bit/s", rates.0, rates.1));
     fields.render(0, style)
 }
 
