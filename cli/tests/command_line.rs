@@ -1,4 +1,5 @@
 //! `sluice -c` and scripts, against the fake daemon.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -204,7 +205,8 @@ fn monitor(daemon: &Daemon, line: &str) -> std::process::Child {
     let mut command = daemon.sluice();
     command.args(["-c", line]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
-    daemon.wait_for(1, |request| matches!(request, Request::ShowEvents { .. }));
+    // The first asks where to begin.
+    daemon.wait_for(2, |request| matches!(request, Request::ShowEvents { .. }));
     child
 }
 

@@ -1,4 +1,5 @@
 //! The table of commands, walked.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 use cli::commands::{FILTERS, ROOT};
 use cli::grammar::{

@@ -1,4 +1,5 @@
 //! The shell on a pseudo terminal.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 

@@ -1,5 +1,6 @@
 //! Every screen from fixed answers. `UPDATE_SCREENS=1 cargo test -p cli --test screens` writes the
 //! expected texts anew.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 
