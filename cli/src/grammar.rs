@@ -71,7 +71,7 @@ pub enum Kind {
 }
 
 /// Which names of the daemon complete a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// Ecofilter units.
     Units,

@@ -21,6 +21,7 @@ use crate::execute::{Executor, Failure, Next};
 use crate::grammar::{Names, Source, following, list, question_mark_is_literal};
 use crate::session::{Interrupt, Session};
 use crate::terminal::{self, Terminal, show};
+use crate::token::quote;
 
 /// Names older than this are asked for anew.
 const FRESH: Duration = Duration::from_secs(2);
@@ -41,13 +42,13 @@ pub enum ShellError {
 /// Names of the daemon's things, for a short while.
 struct DaemonNames {
     session: RefCell<Session>,
-    known: RefCell<HashMap<u8, (Instant, Vec<String>)>>,
+    known: RefCell<HashMap<Source, (Instant, Vec<String>)>>,
 }
 
 impl Names for DaemonNames {
     fn names(&self, source: Source) -> Vec<String> {
         let mut known = self.known.borrow_mut();
-        if let Some((since, names)) = known.get(&(source as u8)) {
+        if let Some((since, names)) = known.get(&source) {
             if since.elapsed() < FRESH {
                 return names.clone();
             }
@@ -66,7 +67,7 @@ impl Names for DaemonNames {
             things.iter().filter_map(|thing| thing[field].as_str().map(String::from)).collect();
         names.sort();
         names.dedup();
-        known.insert(source as u8, (Instant::now(), names.clone()));
+        known.insert(source, (Instant::now(), names.clone()));
         names
     }
 }
@@ -88,11 +89,7 @@ impl Completer for Completion {
         let (columns, _) = terminal::size();
         let pairs = items.iter().zip(rows.lines()).map(|(item, row)| {
             let blank = if items.len() == 1 && !item.text.ends_with('/') { " " } else { "" };
-            let text = if item.text.contains(char::is_whitespace) {
-                format!("\"{}\"", item.text)
-            } else {
-                item.text.clone()
-            };
+            let text = quote(&item.text);
             Pair {
                 display: format!("{row:width$}", width = columns / 2),
                 replacement: format!("{text}{blank}"),
@@ -170,6 +167,8 @@ pub fn run(socket: &Path, interrupt: Interrupt, terminal: Terminal) -> Result<()
     let mut kept = (String::new(), String::new());
     loop {
         let (left, right) = std::mem::take(&mut kept);
+        // A Ctrl-C that ended the last command is done with.
+        executor.interrupt.hold();
         let line = match editor.readline_with_initial(&prompt, (&left, &right)) {
             Ok(line) => line,
             Err(ReadlineError::Interrupted) => continue,
@@ -179,7 +178,6 @@ pub fn run(socket: &Path, interrupt: Interrupt, terminal: Terminal) -> Result<()
         if let Some(cursor) = lock(&asked).take() {
             let (left, right) = line.split_at(cursor.min(line.len()));
             kept = (left.into(), right.into());
-            executor.interrupt.hold();
             if let Some(completion) = editor.helper() {
                 question(left, &completion.names, &prompt, &executor)?;
             }

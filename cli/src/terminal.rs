@@ -6,9 +6,11 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 use rustix::io::Errno;
+use rustix::process::getpgrp;
 use rustix::stdio::{stdin, stdout};
 use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr,
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, isatty, tcgetattr, tcgetpgrp, tcgetwinsize,
+    tcsetattr,
 };
 
 use crate::render::Style;
@@ -68,7 +70,7 @@ pub enum Key {
     Top,
     /// To the last line.
     Bottom,
-    /// No more: q, Ctrl-C, Ctrl-D, or standard input is closed.
+    /// No more: q, Ctrl-C, Ctrl-D, or the other end of standard input or output is closed.
     Quit,
     /// Some other key.
     Other,
@@ -88,7 +90,9 @@ pub struct Keys {
 impl Keys {
     /// Standard input, key by key where it is a terminal.
     pub fn new(interrupt: Interrupt) -> Self {
-        let before = tcgetattr(stdin()).ok();
+        // A job in the background would be stopped if it touched the terminal.
+        let foreground = tcgetpgrp(stdin()).is_ok_and(|group| group == getpgrp());
+        let before = tcgetattr(stdin()).ok().filter(|_| foreground);
         if let Some(before) = &before {
             let mut raw = before.clone();
             raw.local_modes &= !(LocalModes::ICANON | LocalModes::ECHO);
@@ -99,7 +103,7 @@ impl Keys {
         }
         let kind = rustix::fs::fstat(stdin()).map(|stat| FileType::from_raw_mode(stat.st_mode));
         // A file or /dev/null was never open to anybody: it cannot be closed either.
-        let closable = before.is_some() || matches!(kind, Ok(FileType::Fifo | FileType::Socket));
+        let closable = isatty(stdin()) || matches!(kind, Ok(FileType::Fifo | FileType::Socket));
         Keys { before, interrupt, closable }
     }
 
@@ -111,18 +115,18 @@ impl Keys {
         });
         // What waits to be read belongs to the script there; only the end of it matters here.
         let wanted = if self.before.is_some() { PollFlags::IN } else { PollFlags::RDHUP };
-        let standard_input = stdin();
-        let mut fds = [PollFd::new(&standard_input, wanted)];
-        let fds = if self.closable { &mut fds[..] } else { &mut [] };
-        let ready = poll(fds, timeout.as_ref());
+        let (input, output) = (stdin(), stdout());
+        // Of the output only an error matters: nobody reads it any more.
+        let mut fds = [PollFd::new(&output, PollFlags::empty()), PollFd::new(&input, wanted)];
+        let watched = if self.closable { &mut fds[..] } else { &mut fds[..1] };
+        let ready = poll(watched, timeout.as_ref());
         if self.interrupt.pressed() {
             return Key::Quit;
         }
         match ready {
             Ok(0) | Err(Errno::INTR) => Key::Nothing,
-            Err(_) => Key::Quit,
-            Ok(_) if self.before.is_some() => self.read(),
-            Ok(_) => Key::Quit,
+            Ok(_) if self.before.is_some() && fds[1].revents().contains(PollFlags::IN) => self.read(),
+            Ok(_) | Err(_) => Key::Quit,
         }
     }
 

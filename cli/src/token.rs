@@ -73,9 +73,24 @@ pub fn split(line: &str) -> Result<Vec<Token>, Fault> {
     Ok(tokens)
 }
 
+/// A text as one word of a line, in quotes where it needs them.
+pub fn quote(text: &str) -> String {
+    if !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '|')) {
+        return text.into();
+    }
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_quoted_is_one_word_again(text in ".*", other in "[a-z]+") {
+            assert_eq!(texts(&format!("{other} {}", quote(&text))), [other, text]);
+        }
+    }
 
     fn texts(line: &str) -> Vec<String> {
         split(line).unwrap().into_iter().map(|token| token.text).collect()

@@ -249,6 +249,15 @@ fn a_watch_outlives_a_restart_and_ends_with_an_interrupt() {
 }
 
 #[test]
+fn a_watch_that_nobody_reads_ends() {
+    let daemon = Daemon::start();
+    let mut child = monitor(&daemon, "monitor events");
+    drop(child.stdout.take());
+    eventually("sluice ends", || child.try_wait().unwrap().is_some());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn screens_follow_one_another_where_there_is_no_terminal() {
     let daemon = Daemon::start();
     let mut command = daemon.sluice();

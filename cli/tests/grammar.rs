@@ -273,3 +273,23 @@ fn a_question_mark_belongs_to_quotes_and_regular_expressions() {
         assert!(!question_mark_is_literal(line), "{line}");
     }
 }
+
+proptest::proptest! {
+    /// Words of the grammar, half words, quotes, bars and noise.
+    #[test]
+    fn no_line_is_too_strange(
+        words in proptest::collection::vec("show|ecof|flow|look|src|vlan|\\||match|\"|\\\\|10\\.0\\.0\\.1|é|.{0,3}", 0..9),
+        blank in "[ \t]?",
+    ) {
+        let line = words.join(" ") + &blank;
+        if let Err(fault) = parse(&line) {
+            assert!(fault.caret(&line, 3).contains('^'));
+        }
+        for (at, _) in line.char_indices() {
+            question_mark_is_literal(&line[..at]);
+            if let Ok(found) = following(&line[..at], &Fixed) {
+                assert!(line.is_char_boundary(found.start) && found.start <= at);
+            }
+        }
+    }
+}

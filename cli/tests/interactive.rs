@@ -26,6 +26,10 @@ struct Operator {
 
 impl Operator {
     fn sit_down(daemon: &Daemon, rows: u16) -> Self {
+        Operator::sit_down_with(daemon, rows, "")
+    }
+
+    fn sit_down_with(daemon: &Daemon, rows: u16, no_color: &str) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -42,7 +46,7 @@ impl Operator {
             .env("TERM", "xterm")
             .env("USER", "eng")
             .env("HOME", daemon.directory.path())
-            .env_remove("NO_COLOR");
+            .env("NO_COLOR", no_color);
         let child = command.stdin(open()).stdout(open()).stderr(open()).spawn().unwrap();
         let keys = File::from(master);
         let mut screen = keys.try_clone().unwrap();
@@ -191,6 +195,31 @@ fn long_output_comes_in_pages_with_colours() {
     operator.press("show ecof ecof | no-more\r");
     let all = operator.see("> ");
     assert!(all.contains("Last-change") && !all.contains("--More--"), "{all}");
+}
+
+#[test]
+fn colours_can_be_refused() {
+    let daemon = Daemon::start();
+    let mut operator = Operator::sit_down_with(&daemon, 60, "1");
+    operator.press("show ecof\r");
+    operator.see("ecofilter-unit main: up, mode auto");
+    operator.see("> ");
+}
+
+#[test]
+fn a_window_that_changes_its_size_disturbs_nothing() {
+    let daemon = Daemon::start();
+    let mut operator = Operator::sit_down(&daemon, 60);
+    operator.press("show ver");
+    operator.see("show ver");
+    tcsetwinsize(&operator.keys, Winsize { ws_row: 8, ws_col: 60, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    operator.press("sion\r");
+    operator.see("Uptime");
+    operator.see("> ");
+    operator.press("show ecof ecof\r");
+    operator.see("--More--");
+    operator.press("q");
+    operator.see("> ");
 }
 
 #[test]

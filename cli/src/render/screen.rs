@@ -8,7 +8,7 @@ use api::{
 };
 use serde_json::Value;
 
-use super::{Cell, Fields, Style, Table, Tone, bytes, count, duration, percent, rate, time};
+use super::{Cell, Fields, Style, Table, Tone, bytes, count, duration, harmless, percent, rate, time};
 
 /// Pairs that are not up are named above the table, so many at most.
 const NAMED_PAIRS: usize = 8;
@@ -218,7 +218,7 @@ fn unit_heading(text: &mut String, unit: &Unit, style: Style) {
         unit.active_pairs,
     );
     if !unit.reason.is_empty() {
-        let _ = writeln!(text, "  reason: {}", unit.reason);
+        let _ = writeln!(text, "  reason: {}", harmless(&unit.reason));
     }
     let mut not_up = unit.pairs.iter().filter(|pair| pair.state != "up");
     for pair in not_up.by_ref().take(NAMED_PAIRS) {
@@ -236,7 +236,7 @@ fn not_up_line(pair: &Pair, style: Style) -> String {
     let tone = if pair.state == "down" { Tone::Bad } else { Tone::Warning };
     let mut line = format!("{} is {}", pair.name, style.paint(tone, &pair.state));
     if let Some(reason) = &pair.last_reason {
-        let _ = write!(line, ": {reason}");
+        let _ = write!(line, ": {}", harmless(reason));
     }
     if let Some(spare) = &pair.stands_with {
         let _ = write!(line, ", {spare} stands in");
@@ -486,7 +486,7 @@ pub fn event(event: &Event, style: Style) -> String {
         event.time,
         style.paint(tone, &format!("{:7}", event.severity)),
         event.kind,
-        event.subject
+        harmless(&event.subject)
     );
     match (&event.before, &event.after) {
         (Some(before), Some(after)) => {
@@ -500,9 +500,9 @@ pub fn event(event: &Event, style: Style) -> String {
         }
         (None, None) => {}
     }
-    let _ = write!(line, ": {}", event.reason);
+    let _ = write!(line, ": {}", harmless(&event.reason));
     if let Some(detail) = &event.detail {
-        let _ = write!(line, " ({detail})");
+        let _ = write!(line, " ({})", harmless(detail));
     }
     if let Some(ns) = event.data_plane_ns {
         let _ = write!(line, " [data plane after {}]", time(ns));

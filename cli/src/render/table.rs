@@ -42,6 +42,16 @@ impl Style {
     }
 }
 
+/// A text on one line that does nothing to a terminal: control characters are written as `\n` and the
+/// like. Names and reasons may come from anywhere.
+pub fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
+}
+
 /// A text in a table.
 #[derive(Clone, Debug)]
 pub struct Cell {
@@ -50,9 +60,9 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A text with a tone.
-    pub fn new(tone: Tone, text: impl Into<String>) -> Self {
-        Cell { text: text.into(), tone }
+    /// A text with a tone, made [`harmless`].
+    pub fn new(tone: Tone, text: impl AsRef<str>) -> Self {
+        Cell { text: harmless(text.as_ref()), tone }
     }
 }
 
@@ -154,6 +164,13 @@ impl Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_characters_reach_no_terminal() {
+        let mut table = Table::new(&["Name"]);
+        table.row(["a\x1b[2J\nb".into()]);
+        assert_eq!(table.render(0, Style::default()), "Name\na\\u{1b}[2J\\nb\n");
+    }
 
     #[test]
     fn columns_line_up_and_close_up_when_too_wide() {
