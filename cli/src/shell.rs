@@ -121,11 +121,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Of a user of this machine, passwd(5).
+fn login_name(uid: &str) -> Option<String> {
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let mut users = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    users.find(|fields| fields.get(2) == Some(&uid)).map(|fields| fields[0].into())
+}
+
 /// `user@host> `.
 fn prompt() -> String {
-    let user =
-        ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()));
-    let user = user.unwrap_or_else(|| rustix::process::getuid().as_raw().to_string());
+    let set = |name: &&str| std::env::var(name).ok().filter(|user| !user.is_empty());
+    let uid = rustix::process::getuid().as_raw().to_string();
+    let user = ["USER", "LOGNAME"].iter().find_map(set).or_else(|| login_name(&uid)).unwrap_or(uid);
     let uname = rustix::system::uname();
     let host = uname.nodename().to_string_lossy();
     format!("{user}@{}> ", host.split('.').next().unwrap_or(&host))
