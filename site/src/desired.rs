@@ -9,7 +9,7 @@ use dataplane::tables::{
 };
 use dataplane::{BucketIndex, PortId, Side, buckets};
 
-use crate::check::{FailAction, Link, PairConfig, Site, Unit};
+use crate::check::{FailAction, Link, PairConfig, PairRole, Site, Unit};
 use crate::flow::FlowAction;
 use crate::ids::{Ids, PairName};
 use crate::tree::Admin;
@@ -48,25 +48,34 @@ impl Condition {
                 unit.pairs.get(pair).is_some_and(|config| config.admin != Admin::Down) && up(&name)
             };
             let shape = unit.shape();
-            let spares: BTreeMap<String, String> = if unit.rebalance {
-                buckets::stand_ins(&shape, &BTreeMap::new(), is_up)
-            } else {
-                BTreeMap::new()
-            };
-            let in_service = shape.active.keys().filter(|pair| is_up(pair)).count() + spares.len();
-            let wanted = site.profile_of(unit).active_pairs as usize;
-            if shape.active.is_empty() || in_service < wanted {
-                condition.units.insert(unit.name.clone(), UnitForwarding::Bypass);
-            }
             condition.up.extend(
                 unit.pairs
                     .keys()
                     .filter(|pair| is_up(pair))
                     .map(|pair| PairName { unit: unit.name.clone(), pair: pair.clone() }),
             );
+            let spares = condition.next_stand_ins(unit);
+            let in_service = shape.active.keys().filter(|pair| is_up(pair)).count() + spares.len();
+            let wanted = site.profile_of(unit).active_pairs as usize;
+            if shape.active.is_empty() || in_service < wanted {
+                condition.units.insert(unit.name.clone(), UnitForwarding::Bypass);
+            }
             condition.stand_ins.insert(unit.name.clone(), spares);
         }
         condition
+    }
+
+    /// Which spares of a unit stand in for which down pairs, those of `self` staying where they can.
+    #[must_use]
+    pub fn next_stand_ins(&self, unit: &Unit) -> BTreeMap<String, String> {
+        if !unit.rebalance {
+            return BTreeMap::new();
+        }
+        let is_up = |pair: &str| {
+            self.up.contains(&PairName { unit: unit.name.clone(), pair: pair.to_owned() })
+                && !is_draining_spare(unit, pair)
+        };
+        buckets::stand_ins(&unit.shape(), &self.stand_ins_of(&unit.name), is_up)
     }
 
     /// Spares of a unit that stand in, by the pair they stand in for.
@@ -74,6 +83,11 @@ impl Condition {
     pub fn stand_ins_of(&self, unit: &str) -> BTreeMap<String, String> {
         self.stand_ins.get(unit).cloned().unwrap_or_default()
     }
+}
+
+/// A draining spare takes no share of another pair.
+fn is_draining_spare(unit: &Unit, pair: &str) -> bool {
+    unit.pairs.get(pair).is_some_and(|config| config.role == PairRole::Spare && config.admin == Admin::Drain)
 }
 
 /// All entries that `site` asks for with these numbers under this condition.
@@ -123,36 +137,70 @@ fn link_entries(site: &Site, ids: &Ids, link: &Link, entries: &mut Vec<Entry>) {
     entries.extend(mtu_entry(site, &link.wan_port));
 }
 
-fn unit_entries(site: &Site, ids: &Ids, condition: &Condition, unit: &Unit, entries: &mut Vec<Entry>) {
-    let Some(unit_id) = ids.units.get(&unit.name).copied() else { return };
-    let table = unit.bucket_table();
+/// State of a unit.
+fn unit_entry(site: &Site, ids: &Ids, condition: &Condition, unit: &Unit) -> Option<Entry> {
+    let shape = unit.shape();
     let forwarding = condition.units.get(&unit.name).copied().unwrap_or_default();
-    let mode = match (&table, forwarding) {
-        (None, _) | (_, UnitForwarding::Bypass) => UnitMode::Bypass,
-        (Some(table), forwarding) => UnitMode::Balance {
+    let mode = if shape.active.is_empty() || forwarding == UnitForwarding::Bypass {
+        UnitMode::Bypass
+    } else {
+        UnitMode::Balance {
             method: site.method,
-            bucket_mask: (table.len() - 1) as u16,
+            bucket_mask: (shape.bucket_count() - 1) as u16,
             primary: forwarding == UnitForwarding::Primary,
-        },
+        }
     };
-    entries.push(named(UnitEntry { unit: unit_id, mode }.entry(), &unit.name));
+    let entry = UnitEntry { unit: *ids.units.get(&unit.name)?, mode }.entry();
+    Some(named(entry, &unit.name))
+}
+
+/// State of a pair.
+fn pair_state_entry(ids: &Ids, condition: &Condition, unit: &Unit, pair: &str) -> Option<Entry> {
+    let name = PairName { unit: unit.name.clone(), pair: pair.to_owned() };
+    let forwarding = match (condition.up.contains(&name), unit.fail_action) {
+        (true, _) => PairForwarding::Up,
+        (false, FailAction::Bypass) => PairForwarding::Bypass,
+        (false, FailAction::Drop) => PairForwarding::Drop,
+    };
+    Some(PairStateEntry { pair: *ids.pairs.get(&name)?, forwarding }.entry())
+}
+
+/// The entries of [`desired`] that say how units and pairs are: what a failing pair changes first.
+#[must_use]
+pub fn states(site: &Site, ids: &Ids, condition: &Condition) -> Vec<Entry> {
+    let units = site.units.values();
+    units
+        .flat_map(|unit| {
+            let pairs = unit.pairs.keys().map(|pair| pair_state_entry(ids, condition, unit, pair));
+            pairs.chain([unit_entry(site, ids, condition, unit)])
+        })
+        .flatten()
+        .collect()
+}
+
+fn unit_entries(site: &Site, ids: &Ids, condition: &Condition, unit: &Unit, entries: &mut Vec<Entry>) {
+    entries.extend(unit_entry(site, ids, condition, unit));
     for pair in unit.pairs.values() {
         pair_entries(site, ids, condition, unit, pair, entries);
     }
-    let Some(table) = table else { return };
-    let pair_id =
-        |pair: &str| ids.pairs.get(&PairName { unit: unit.name.clone(), pair: pair.to_owned() }).copied();
+    bucket_entries(ids, condition, unit, entries);
+}
+
+fn bucket_entries(ids: &Ids, condition: &Condition, unit: &Unit, entries: &mut Vec<Entry>) {
+    let (Some(unit_id), Some(table)) = (ids.units.get(&unit.name).copied(), unit.bucket_table()) else {
+        return;
+    };
+    let name = |pair: &str| PairName { unit: unit.name.clone(), pair: pair.to_owned() };
     let stand_ins = condition.stand_ins_of(&unit.name);
     let now: Vec<&str> = if unit.rebalance {
-        let is_up =
-            |pair: &str| condition.up.contains(&PairName { unit: unit.name.clone(), pair: pair.to_owned() });
+        let is_up = |pair: &str| condition.up.contains(&name(pair));
         let takes = |pair: &str| unit.pairs.get(pair).is_some_and(|config| config.admin == Admin::Up);
         table.now(is_up, takes, &stand_ins)
     } else {
         table.home().map(|(pair, _)| pair).collect()
     };
     let numbers: BTreeMap<&str, _> =
-        unit.pairs.keys().filter_map(|pair| Some((pair.as_str(), pair_id(pair)?))).collect();
+        unit.pairs.keys().filter_map(|pair| Some((pair.as_str(), *ids.pairs.get(&name(pair))?))).collect();
     for ((bucket, (_, core)), pair) in (0..).zip(table.home()).zip(now) {
         if let Some(pair) = numbers.get(pair) {
             entries
@@ -183,12 +231,7 @@ fn pair_entries(
     }
     entries.extend(mtu_entry(site, &pair.lan_port));
     entries.extend(mtu_entry(site, &pair.wan_port));
-    let forwarding = match (condition.up.contains(&name), unit.fail_action) {
-        (true, _) => PairForwarding::Up,
-        (false, FailAction::Bypass) => PairForwarding::Bypass,
-        (false, FailAction::Drop) => PairForwarding::Drop,
-    };
-    entries.push(PairStateEntry { pair: *id, forwarding }.entry());
+    entries.extend(pair_state_entry(ids, condition, unit, &pair.name));
 }
 
 fn rule_entries(ids: &Ids, flow: &crate::Flow, entries: &mut Vec<Entry>) {

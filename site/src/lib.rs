@@ -15,7 +15,7 @@ mod tree;
 mod value;
 
 pub use check::{FailAction, Link, PairConfig, PairRole, Port, ProfileConfig, Site, Unit, Warning};
-pub use desired::{Condition, UnitForwarding, desired};
+pub use desired::{Condition, UnitForwarding, desired, states};
 pub use fault::{Fault, SiteError};
 pub use flow::{Flow, FlowAction};
 pub use ids::{Ids, PairName};
