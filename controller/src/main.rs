@@ -77,6 +77,7 @@ fn main() -> ExitCode {
         backend: arguments.io,
         workers: arguments.workers,
         device_id: arguments.device_id,
+        ..Default::default()
     };
     let plane = match (arguments.target, arguments.embedded) {
         (Some(target), _) => Some(Plane::External(target)),

@@ -13,6 +13,23 @@ pub enum Backend {
     Datalink,
 }
 
+/// No back end of that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no back end; give af-packet or datalink")]
+pub struct UnknownBackend(String);
+
+impl std::str::FromStr for Backend {
+    type Err = UnknownBackend;
+
+    fn from_str(name: &str) -> Result<Self, UnknownBackend> {
+        match name {
+            "af-packet" => Ok(Backend::AfPacket),
+            "datalink" => Ok(Backend::Datalink),
+            _ => Err(UnknownBackend(name.to_owned())),
+        }
+    }
+}
+
 /// What whoever starts a port should know about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Notice {
