@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use swpipe::io::link_watch::{LinkState, LinkWatch};
-use swpipe::run::{Options as PipelineOptions, Pipeline};
+use swpipe::run::{Options as PipelineOptions, Pipeline, PortSpec};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
@@ -143,8 +143,8 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
     let (pipeline, address, name) = match plane {
         Plane::External(address) => (None, address.clone(), address.to_string()),
         Plane::Embedded(options) => {
-            let pipeline = Pipeline::start(&site, options)?;
-            let address = pipeline.target();
+            let pipeline = Pipeline::start(&PortSpec::of_site(&site), &options)?;
+            let address = p4runtime::client::Target::dial("embedded", pipeline.connector());
             (Some(pipeline), address, "embedded".to_owned())
         }
     };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 use dataplane::Side;
 use site::Site;
 use swpipe::io::Backend;
@@ -33,7 +33,7 @@ enum Command {
         listen: Listen,
         /// How interfaces are read and written.
         #[arg(long, default_value = "af-packet")]
-        io: Io,
+        io: Backend,
         /// Workers; one a core by default, and no more than ports.
         #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
         workers: Option<u16>,
@@ -78,14 +78,6 @@ enum Command {
     },
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Io {
-    /// AF_PACKET with mmap rings.
-    AfPacket,
-    /// pnet's portable datalink; sees no VLAN tags.
-    Datalink,
-}
-
 fn side(text: &str) -> Result<Side, String> {
     match text {
         "lan" => Ok(Side::Lan),
@@ -112,11 +104,7 @@ fn run(command: Command) -> Result<(), String> {
     match command {
         Command::Run { config, listen, io, workers, pin, device_id } => {
             let ports = PortSpec::of_site(&load(&config)?);
-            let backend = match io {
-                Io::AfPacket => Backend::AfPacket,
-                Io::Datalink => Backend::Datalink,
-            };
-            forward(&ports, &Options { backend, workers: workers.map(usize::from), pin, device_id }, &listen)
+            forward(&ports, &Options { backend: io, workers: workers.map(usize::from), pin, device_id }, &listen)
         }
         Command::ConfigHash { config } => {
             let (units, device) = load(&config)?.config_hashes();

@@ -4,7 +4,7 @@ use super::interface::Interface;
 use super::{IoError, Receiver, Sender, af_packet, datalink, offload};
 
 /// Ways to a Linux interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Backend {
     /// `AF_PACKET` with mmap rings; sees every tag.
     #[default]
