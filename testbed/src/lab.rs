@@ -119,7 +119,7 @@ impl Lab {
                     let cores = topology.pairs().filter(|(_, pair)| appliance.pairs.contains(&pair.name));
                     let cores = cores.map(|(unit, _)| unit.cores).max().unwrap_or(1);
                     let setup = appliance::Setup { steering: topology.steering, cores, pairs: used };
-                    let command = run.own_command(&space, "appliance")?;
+                    let command = run.agent(&space, "appliance");
                     let agent = Agent::start(&format!("appliance {}", appliance.name), command, &setup)?;
                     appliances.insert(appliance.name.clone(), agent);
                 }
@@ -180,7 +180,7 @@ impl Lab {
         let ports = plan::box_ports(&self.topology).into_iter().map(|port| port.name);
         bring_up(&self.run, "box", ports)?;
         if !self.programs()?.embedded {
-            let mut command = self.run.command("box", program(self.programs()?, "swpipe")?)?;
+            let mut command = self.run.command("box", program(self.programs()?, "swpipe")?);
             command.arg("run").arg("--config").arg(directory.join("site.json"));
             command.arg("--listen").arg(format!("unix:{}", directory.join("swpipe.sock").display()));
             self.pipeline = Some(spawn_logged(command, &directory.join("swpipe.log"))?);
@@ -196,7 +196,7 @@ impl Lab {
     pub fn start_controller(&mut self) -> Result<()> {
         let directory = self.run.directory().to_path_buf();
         let embedded = self.programs()?.embedded;
-        let mut command = self.run.command("box", program(self.programs()?, "sluiced")?)?;
+        let mut command = self.run.command("box", program(self.programs()?, "sluiced")?);
         command.arg("--config").arg(directory.join("site.json"));
         if embedded {
             command.arg("--embedded");
@@ -539,10 +539,7 @@ impl Lab {
     }
 
     /// A program in the hosts' namespace of a side.
-    ///
-    /// # Errors
-    /// When our own program isn't found.
-    pub fn host_command(&self, side: Side, program: &str) -> Result<Command> {
+    pub fn host_command(&self, side: Side, program: &str) -> Command {
         self.run.command(side_name(side), program)
     }
 }
@@ -613,6 +610,8 @@ fn make_spaces(run: &Run, topology: &Topology, cables: bool) -> Result<()> {
                 ("net/ipv4/conf/all/rp_filter", "0"),
                 ("net/ipv4/conf/default/rp_filter", "0"),
                 ("net/ipv4/ip_local_port_range", "10000 19999"),
+                // IPv6 binds to addresses of a local route only with this; IPv4 does anyway.
+                ("net/ipv6/ip_nonlocal_bind", "1"),
                 ("net/ipv6/conf/all/accept_ra", "0"),
                 ("net/ipv6/conf/default/accept_ra", "0"),
                 ("net/ipv6/conf/default/accept_dad", "0"),
@@ -651,12 +650,13 @@ fn lay_cables(run: &Run, topology: &Topology, cables: bool, cabling: &Cabling) -
             }
         }
     }
-    for (link, (_, pair)) in (0..topology.links.len()).zip(topology.pairs().chain(topology.pairs().cycle())) {
+    let pairs: Vec<&str> = topology.pairs().map(|(_, pair)| pair.name.as_str()).collect();
+    for link in 0..topology.links.len() {
         for side in sides() {
             let near = plan::uplink(link);
             if cables {
                 let far = plan::pair_port(topology, link, side).name;
-                cable((side_name(side), &near), (&far_end(&pair.name), &far));
+                cable((side_name(side), &near), (&far_end(pairs[link]), &far));
             } else {
                 cable((side_name(side), &near), ("box", &plan::link_port(topology, link, side).name));
             }
@@ -762,7 +762,7 @@ fn start_edge(run: &Run, topology: &Topology, plan: &Plan, side: Side) -> Result
     });
     let setup = edge::Setup { side, uplinks: uplinks.collect() };
     let name = format!("edge {}", side_name(side));
-    Agent::start(&name, run.own_command(side_name(side), "edge")?, &setup)
+    Agent::start(&name, run.agent(side_name(side), "edge"), &setup)
 }
 
 fn start_traffic(run: &Run, topology: &Topology, plan: &Plan, side: Side) -> Result<Agent> {
@@ -772,7 +772,7 @@ fn start_traffic(run: &Run, topology: &Topology, plan: &Plan, side: Side) -> Res
     };
     let addresses: Vec<IpAddr> = plan.paths.iter().flat_map(hosts).collect();
     let name = format!("traffic {}", side_name(side));
-    Agent::start(&name, run.own_command(side_name(side), "traffic")?, &traffic::Setup { addresses })
+    Agent::start(&name, run.agent(side_name(side), "traffic"), &traffic::Setup { addresses })
 }
 
 /// Reads /proc/net/dev.

@@ -23,15 +23,17 @@ const MOUNTED: &str = "/run/netns";
 pub struct Run {
     id: String,
     directory: PathBuf,
+    program: PathBuf,
     keep: AtomicBool,
 }
 
 impl Run {
-    /// Registers a run of this process; removes leftovers of dead ones first.
+    /// Registers a run of this process; removes leftovers of dead ones first. `program` is the `testbed` binary,
+    /// which is started again inside the namespaces.
     ///
     /// # Errors
     /// When not root, or /run can't be written.
-    pub fn start() -> Result<Self> {
+    pub fn start(program: PathBuf) -> Result<Self> {
         if !nix::unistd::geteuid().is_root() {
             return Err(Error::Unsupported(
                 "network namespaces need root: run the test bed as root (or with sudo)".into(),
@@ -46,7 +48,7 @@ impl Run {
         fs::create_dir_all(&directory).doing(|| format!("making {}", directory.display()))?;
         let owner = format!("{pid} {}\n", start_time(pid).unwrap_or_default());
         fs::write(directory.join("owner"), owner).doing(|| format!("writing {}", directory.display()))?;
-        Ok(Run { id, directory, keep: AtomicBool::new(false) })
+        Ok(Run { id, directory, program, keep: AtomicBool::new(false) })
     }
 
     /// Start of every namespace's name.
@@ -70,19 +72,17 @@ impl Run {
     }
 
     /// A command that runs in a namespace and dies with this process.
-    pub fn command(&self, short: &str, program: impl AsRef<std::ffi::OsStr>) -> Result<Command> {
-        let this = std::env::current_exe().doing(|| "finding the test bed's own program".into())?;
-        let mut command = Command::new(this);
+    pub fn command(&self, short: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(&self.program);
         command.args(["held", "ip", "netns", "exec", &self.name(short)]).arg(program);
-        Ok(command)
+        command
     }
 
-    /// A command of the test bed's own program in a namespace.
-    pub fn own_command(&self, short: &str, subcommand: &str) -> Result<Command> {
-        let this = std::env::current_exe().doing(|| "finding the test bed's own program".into())?;
-        let mut command = self.command(short, this)?;
+    /// One of our own agents in a namespace.
+    pub fn agent(&self, short: &str, subcommand: &str) -> Command {
+        let mut command = self.command(short, &self.program);
         command.arg(subcommand);
-        Ok(command)
+        command
     }
 
     /// Runs a function in a namespace, on a thread of its own.

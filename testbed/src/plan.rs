@@ -37,7 +37,7 @@ pub struct Origin {
 /// Reads a frame's source MAC; None when it is none of ours.
 pub fn origin(frame: &[u8]) -> Option<Origin> {
     match frame.get(6..12)? {
-        [0x02, 0x5a, side @ (1 | 2), link @ 1.., _, 0x01] => Some(Origin {
+        [0x02, 0x5a, side @ (1 | 2), link @ 1..=255, _, 0x01] => Some(Origin {
             side: if *side == 1 { Side::Lan } else { Side::Wan },
             link: usize::from(*link) - 1,
         }),

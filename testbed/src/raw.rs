@@ -103,7 +103,7 @@ impl PacketSocket {
             libc::bind(
                 socket.fd.as_raw_fd(),
                 (&raw const address).cast(),
-                mem::size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+                size_of::<libc::sockaddr_ll>() as libc::socklen_t,
             )
         };
         if bound < 0 {
@@ -121,7 +121,7 @@ impl PacketSocket {
                 level,
                 option,
                 (&raw const value).cast(),
-                mem::size_of::<libc::c_int>() as libc::socklen_t,
+                size_of::<libc::c_int>() as libc::socklen_t,
             )
         };
         if done < 0 {
@@ -148,7 +148,7 @@ impl PacketSocket {
             headers[slot].msg_hdr.msg_iov = &raw mut vectors[slot];
             headers[slot].msg_hdr.msg_iovlen = 1;
             headers[slot].msg_hdr.msg_control = control[slot].0.as_mut_ptr().cast();
-            headers[slot].msg_hdr.msg_controllen = mem::size_of::<Control>();
+            headers[slot].msg_hdr.msg_controllen = size_of::<Control>();
         }
         // SAFETY: every header points at its own iovec, frame space and control space, all alive during the call.
         let received = unsafe {
@@ -240,7 +240,7 @@ impl PacketSocket {
     pub fn take_drops(&self) -> Result<u64> {
         // SAFETY: tpacket_stats is plain data, valid when zeroed.
         let mut stats: libc::tpacket_stats = unsafe { mem::zeroed() };
-        let mut length = mem::size_of::<libc::tpacket_stats>() as libc::socklen_t;
+        let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
         // SAFETY: pointer and length describe `stats`, which outlives the call.
         let done = unsafe {
             libc::getsockopt(

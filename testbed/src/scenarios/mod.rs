@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::check::Findings;
-use crate::error::Result;
+use crate::error::{Doing, Result};
 use crate::lab::{Cabling, Lab, Middle, Programs};
 use crate::netns::{Run, remove_on_signal};
 use crate::scenario::{Procedure, Scenario};
@@ -61,8 +61,9 @@ pub fn run(
 }
 
 fn build(topology: &Topology, scenario: &Scenario, options: &Options, findings: &Findings) -> Result<Lab> {
-    let run = Run::start()?;
     remove_on_signal()?;
+    let this = std::env::current_exe().doing(|| "finding the test bed's own program".into())?;
+    let run = Run::start(this)?;
     findings.say(&format!("building {} for {} in namespaces {}-*", topology.name, scenario.name, run.id()));
     let cabling = match scenario.procedure {
         Procedure::Miscabled => Cabling { swapped_wan: Some(miscabled::swapped(topology)?) },

@@ -62,7 +62,7 @@ fn ping(lab: &Lab, findings: &mut Findings, paths: &[Path]) -> Result<()> {
             let (from, to) = first_ends(path, Side::Lan, ipv6);
             let whole = lab.topology.mtu - if ipv6 { 48 } else { 28 };
             for size in [56, whole] {
-                let mut command = lab.host_command(Side::Lan, "ping")?;
+                let mut command = lab.host_command(Side::Lan, "ping");
                 command.args(["-n", "-q", "-c", "3", "-i", "0.05", "-W", "2", "-M", "do"]);
                 command.args(["-s", &size.to_string(), "-I", &from.to_string(), &to.to_string()]);
                 count += 3;
@@ -90,7 +90,7 @@ fn http(lab: &mut Lab, findings: &mut Findings, paths: &[Path]) -> Result<()> {
     let mut rng = Rng::new(80);
     let body: Vec<u8> = (0..HTTP_BYTES).map(|_| rng.next_u64() as u8).collect();
     std::fs::write(directory.join("body"), &body).doing(|| "writing the HTTP body".into())?;
-    let mut command = lab.host_command(Side::Wan, "python3")?;
+    let mut command = lab.host_command(Side::Wan, "python3");
     command
         .args(["-m", "http.server", "--bind", "::", "--directory"])
         .arg(&directory)
@@ -103,7 +103,7 @@ fn http(lab: &mut Lab, findings: &mut Findings, paths: &[Path]) -> Result<()> {
             let (from, to) = first_ends(path, Side::Lan, ipv6);
             let host = if ipv6 { format!("[{to}]") } else { to.to_string() };
             let received = directory.join("received");
-            let mut command = lab.host_command(Side::Lan, "curl")?;
+            let mut command = lab.host_command(Side::Lan, "curl");
             // The server needs a moment after its start.
             command.args(["-sS", "--fail", "--retry", "20", "--retry-connrefused", "--retry-delay", "0"]);
             command.args([
@@ -138,7 +138,7 @@ fn http(lab: &mut Lab, findings: &mut Findings, paths: &[Path]) -> Result<()> {
 }
 
 fn iperf3(lab: &mut Lab, findings: &mut Findings, paths: &[Path], seconds: f64) -> Result<()> {
-    let mut command = lab.host_command(Side::Wan, "iperf3")?;
+    let mut command = lab.host_command(Side::Wan, "iperf3");
     command.args(["-s", "-p", &IPERF_PORT.to_string()]);
     let _server = serve(command)?;
     let mut failed = Vec::new();
@@ -148,7 +148,7 @@ fn iperf3(lab: &mut Lab, findings: &mut Findings, paths: &[Path], seconds: f64) 
         let (from, to) = first_ends(path, Side::Lan, false);
         let port = IPERF_PORT.to_string();
         let client = |lab: &Lab| {
-            let mut command = lab.host_command(Side::Lan, "iperf3")?;
+            let mut command = lab.host_command(Side::Lan, "iperf3");
             command.args(["-c", &to.to_string(), "-B", &from.to_string(), "-p", &port, "-t", &seconds, "-J"]);
             feed(command, "")
         };
