@@ -144,8 +144,20 @@ fn is_marked(frame: &[u8]) -> bool {
 
 struct Ports {
     uplinks: Vec<PacketSocket>,
-    /// (uplink, tags, socket)
-    inner: Vec<(usize, Vec<(u16, u16)>, PacketSocket)>,
+    tagged: Vec<Tagged>,
+}
+
+/// The tagger's end of tagged hosts.
+struct Tagged {
+    uplink: usize,
+    tags: Vec<(u16, u16)>,
+    socket: PacketSocket,
+}
+
+impl Ports {
+    fn sockets(&self) -> impl Iterator<Item = &PacketSocket> {
+        self.uplinks.iter().chain(self.tagged.iter().map(|tagged| &tagged.socket))
+    }
 }
 
 /// Runs the edge as an agent until its input ends.
@@ -174,7 +186,7 @@ pub fn run() -> Result<()> {
     agent::serve(|request: Request| match request {
         Request::Report => {
             let mut report = Report { uplinks: lock(&reports).clone(), overruns: 0 };
-            for socket in ports.uplinks.iter().chain(ports.inner.iter().map(|(_, _, socket)| socket)) {
+            for socket in ports.sockets() {
                 report.overruns += socket.take_drops().map_err(|error| error.to_string())?;
             }
             serde_json::to_value(report).map_err(|error| error.to_string())
@@ -187,11 +199,12 @@ pub fn run() -> Result<()> {
 }
 
 fn open(setup: &Setup) -> Result<Ports> {
-    let mut ports = Ports { uplinks: Vec::new(), inner: Vec::new() };
+    let mut ports = Ports { uplinks: Vec::new(), tagged: Vec::new() };
     for (number, uplink) in setup.uplinks.iter().enumerate() {
         ports.uplinks.push(PacketSocket::open(&uplink.device)?);
         for inner in &uplink.inner {
-            ports.inner.push((number, inner.tags.clone(), PacketSocket::open(&inner.device)?));
+            let socket = PacketSocket::open(&inner.device)?;
+            ports.tagged.push(Tagged { uplink: number, tags: inner.tags.clone(), socket });
         }
     }
     Ok(ports)
@@ -205,7 +218,7 @@ fn carry(side: Side, ports: &Ports, reports: &Mutex<Vec<UplinkReport>>) -> Resul
     let mut batch = Batch::default();
     let mut waiting: BTreeMap<usize, Vec<Vec<u8>>> = BTreeMap::new();
     loop {
-        let sockets = ports.uplinks.iter().chain(ports.inner.iter().map(|(_, _, socket)| socket));
+        let sockets = ports.sockets();
         let mut polled: Vec<PollFd> = sockets.map(|s| PollFd::new(s.as_fd(), PollFlags::POLLIN)).collect();
         match poll(&mut polled, PollTimeout::from(200u16)) {
             Ok(_) | Err(nix::errno::Errno::EINTR) => {}
@@ -218,33 +231,33 @@ fn carry(side: Side, ports: &Ports, reports: &Mutex<Vec<UplinkReport>>) -> Resul
             for frame in batch.iter() {
                 reports[link].observe(side, link, frame);
                 let taker =
-                    ports.inner.iter().position(|(of, tags, _)| *of == link && frame::wears(frame, tags));
+                    ports.tagged.iter().position(|t| t.uplink == link && frame::wears(frame, &t.tags));
                 if let Some(taker) = taker {
                     let mut plain = Vec::with_capacity(frame.len());
-                    frame::pop_tags(frame, ports.inner[taker].1.len(), &mut plain);
+                    frame::pop_tags(frame, ports.tagged[taker].tags.len(), &mut plain);
                     waiting.entry(taker).or_default().push(plain);
                 }
             }
         }
         for (taker, frames) in std::mem::take(&mut waiting) {
             let frames: Vec<&[u8]> = frames.iter().map(Vec::as_slice).collect();
-            ports.inner[taker].2.send(&frames)?;
+            ports.tagged[taker].socket.send(&frames)?;
         }
-        for (number, (link, tags, socket)) in ports.inner.iter().enumerate() {
+        for (number, tagged_hosts) in ports.tagged.iter().enumerate() {
             if !ready(ports.uplinks.len() + number) {
                 continue;
             }
-            socket.receive(&mut batch)?;
+            tagged_hosts.socket.receive(&mut batch)?;
             let tagged: Vec<Vec<u8>> = batch
                 .iter()
                 .map(|frame| {
                     let mut out = Vec::with_capacity(frame.len() + 8);
-                    frame::push_tags(frame, tags, &mut out);
+                    frame::push_tags(frame, &tagged_hosts.tags, &mut out);
                     out
                 })
                 .collect();
             let tagged: Vec<&[u8]> = tagged.iter().map(Vec::as_slice).collect();
-            ports.uplinks[*link].send(&tagged)?;
+            ports.uplinks[tagged_hosts.uplink].send(&tagged)?;
         }
     }
 }

@@ -650,13 +650,14 @@ fn lay_cables(run: &Run, topology: &Topology, cables: bool, cabling: &Cabling) -
             }
         }
     }
-    let pairs: Vec<&str> = topology.pairs().map(|(_, pair)| pair.name.as_str()).collect();
+    let mut pairs = topology.pairs().map(|(_, pair)| pair.name.as_str());
     for link in 0..topology.links.len() {
+        let pair = pairs.next().unwrap_or_default();
         for side in sides() {
             let near = plan::uplink(link);
             if cables {
                 let far = plan::pair_port(topology, link, side).name;
-                cable((side_name(side), &near), (&far_end(pairs[link]), &far));
+                cable((side_name(side), &near), (&far_end(pair), &far));
             } else {
                 cable((side_name(side), &near), ("box", &plan::link_port(topology, link, side).name));
             }

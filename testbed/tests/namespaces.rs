@@ -1,11 +1,13 @@
 //! A tiny site without balancer: hosts, a bridge with connection tracking as the appliance, real traffic, and
 //! nothing left afterwards. Needs root; says so when it can't run.
 
+#![allow(clippy::expect_used, clippy::panic)] // helpers of tests fail by panicking too
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use testbed::appliance::Side;
+use testbed::appliance::{Change, Side};
 use testbed::lab::{Cabling, Lab, Middle};
 use testbed::netns::{Run, feed, namespaces, remove_leftovers};
 use testbed::rng::Rng;
@@ -37,7 +39,11 @@ fn can_run(test: &str) -> bool {
 }
 
 fn tiny() -> Lab {
-    let topology = Topology::parse("tiny", TINY).expect("valid");
+    site(TINY)
+}
+
+fn site(text: &str) -> Lab {
+    let topology = Topology::parse("tiny", text).expect("valid");
     let run = Run::start(program()).expect("run");
     Lab::build(run, topology, &Middle::Cables, &Cabling::default()).expect("site")
 }
@@ -115,6 +121,48 @@ fn the_bridge_refuses_a_session_that_it_did_not_see_begin() {
         assert!(Instant::now() < deadline, "the segment was let through");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+#[test]
+fn the_emulated_appliance_carries_hangs_and_complains() {
+    if !can_run("the_emulated_appliance_carries_hangs_and_complains") {
+        return;
+    }
+    let mut lab = site(&TINY.replace("kind: bridge", "kind: emulated").replace("steering: dot1q\n", ""));
+    ping(&lab, 0, false);
+    ping(&lab, 1, true);
+    verified_sessions(&mut lab);
+    let report = lab.appliance_report("f1").expect("report");
+    // Nobody put a steering header on: all of it is complained about, and carried.
+    assert!(report.pairs[0].unsteered > 100 && report.complaints == report.pairs[0].unsteered, "{report:?}");
+    assert_eq!(report.overruns, 0);
+
+    let paths = lab.plan.paths.clone();
+    let mut rng = Rng::new(2);
+    let sessions = lab.draw_sessions(&mut rng, 32, Side::Lan, &paths);
+    let pace = udp::Pace { interval_us: 2000, payload: 100, count: Some(500) };
+    let began = Instant::now();
+    lab.start_udp(Side::Lan, "many", &sessions, pace).expect("started");
+    let udp = lab.finish_all(Side::Lan, "many").expect("finished").udp;
+    let sent: u64 = udp.iter().map(|report| report.sent).sum();
+    let lost: usize = udp.iter().map(|report| report.lost.len()).sum();
+    let rate = 2.0 * sent as f64 / began.elapsed().as_secs_f64();
+    println!("{sent} datagrams echoed, {rate:.0} frames/s through one appliance, {lost} lost");
+    assert_eq!(lost, 0);
+
+    let hang = |frozen| Change { frozen: Some(frozen), ..Change::default() };
+    lab.change("f1", hang(true)).expect("frozen");
+    let sessions = lab.draw_sessions(&mut rng, 2, Side::Lan, &paths);
+    let pace = udp::Pace { interval_us: 1000, payload: 100, count: Some(20) };
+    lab.start_udp(Side::Lan, "frozen", &sessions, pace.clone()).expect("started");
+    let udp = lab.finish_all(Side::Lan, "frozen").expect("finished").udp;
+    assert!(udp.iter().all(|report| report.lost.len() == 20), "{udp:?}");
+    lab.change("f1", hang(false)).expect("awake");
+    let slow = Change { delay_us: Some(30_000), ..Change::default() };
+    lab.change("f1", slow).expect("slow");
+    let began = Instant::now();
+    ping(&lab, 0, false);
+    assert!(began.elapsed() >= Duration::from_millis(60), "a ping there and back takes twice the delay");
 }
 
 #[test]

@@ -249,9 +249,8 @@ mod tests {
 
     #[test]
     fn losses_duplicates_and_reordering_are_told_apart() {
-        let mut account = Account::default();
-        account.sent_at = (0..6).map(|n| n * 100).collect();
-        account.echoed = vec![false; 6];
+        let sent_at = (0..6).map(|n| n * 100).collect();
+        let mut account = Account { sent_at, echoed: vec![false; 6], ..Account::default() };
         for sequence in [0, 2, 1, 1, 5, 77] {
             account.echo(sequence);
         }
