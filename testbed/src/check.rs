@@ -68,11 +68,13 @@ impl Findings {
         self.checks.push(Check { name: name.into(), passed, figure });
     }
 
-    /// Records something worth knowing.
+    /// Records something worth knowing, once.
     pub fn note(&mut self, text: impl Into<String>) {
         let text = text.into();
-        self.say(&text);
-        self.notes.push(text);
+        if !self.notes.contains(&text) {
+            self.say(&text);
+            self.notes.push(text);
+        }
     }
 
     /// Stops the clock.

@@ -59,10 +59,11 @@ pub fn mark(mut frame: Vec<u8>, source: [u8; 6]) -> Vec<u8> {
         frame.resize(SHORTEST, 0);
     }
     frame[6..12].copy_from_slice(&source);
-    // Linux drops a frame with half a VLAN header before any packet socket sees it.
+    // Linux drops a tagged frame with less than 2 bytes after the tag before any packet socket sees it
+    // (skb_vlan_untag), which is nobody's fault here.
     let tagged = matches!([frame[12], frame[13]], [0x81, 0x00] | [0x88, 0xa8]);
-    if tagged && frame.len() < SHORTEST + 4 {
-        frame.resize(SHORTEST + 4, 0);
+    if tagged && frame.len() < SHORTEST + 6 {
+        frame.resize(SHORTEST + 6, 0);
     }
     frame
 }
@@ -179,7 +180,7 @@ mod tests {
         assert_eq!(mark(vec![0; 3000], source).len(), LONGEST);
         let mut half_tag = vec![0; 15];
         half_tag[12] = 0x81;
-        assert_eq!(mark(half_tag, source).len(), 18);
+        assert_eq!(mark(half_tag, source).len(), 20);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::load::{first_ends, first_few};
 use crate::appliance::Side;
 use crate::check::Findings;
-use crate::error::{Doing, Result};
+use crate::error::{Doing, Error, Result};
 use crate::lab::Lab;
 use crate::netns::feed;
 use crate::plan::Path;
@@ -150,22 +150,18 @@ fn iperf3(lab: &mut Lab, findings: &mut Findings, paths: &[Path], seconds: f64) 
         let client = |lab: &Lab| {
             let mut command = lab.host_command(Side::Lan, "iperf3");
             command.args(["-c", &to.to_string(), "-B", &from.to_string(), "-p", &port, "-t", &seconds, "-J"]);
-            feed(command, "")
+            let report: serde_json::Value = serde_json::from_str(&feed(command, "")?).unwrap_or_default();
+            Ok(match report["end"]["sum_received"]["bits_per_second"].as_f64() {
+                Some(rate) if rate > 0.0 => Ok(rate),
+                _ => Err(report["error"].as_str().unwrap_or("nothing received").to_string()),
+            })
         };
-        // Its server takes one client at a time and needs a moment after its start.
+        // Its server takes one client at a time and needs a moment after its start and after each client.
         let outcome = lab.wait_until("iperf3", Duration::from_secs(10), |lab| {
-            Ok(client(lab).map_err(|error| error.to_string()))
+            client(lab).or_else(|error: Error| Ok(Err(error.to_string())))
         });
         match outcome {
-            Ok(json) => {
-                let report: serde_json::Value = serde_json::from_str(&json).unwrap_or_default();
-                let rate = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0);
-                if rate > 0.0 {
-                    figures.push(format!("{} {:.0} Mbit/s", path.name, rate / 1e6));
-                } else {
-                    failed.push(format!("{}: nothing received", path.name));
-                }
-            }
+            Ok(rate) => figures.push(format!("{} {:.0} Mbit/s", path.name, rate / 1e6)),
             Err(error) => failed.push(format!("{}: {error}", path.name)),
         }
     }

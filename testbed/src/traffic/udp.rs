@@ -17,8 +17,8 @@ use crate::error::{Doing, Result};
 
 const MAGIC: u32 = 0x534c_5544;
 const HEADER: usize = 20;
-/// After the last datagram, how long echoes may still come.
-const LINGER: Duration = Duration::from_millis(500);
+/// After the last datagram, how long echoes may still come: an overloaded machine delays them, which is no loss.
+const LINGER: Duration = Duration::from_secs(3);
 /// Room for the echoes of all sessions while the machine is busy elsewhere.
 const RECEIVE_BUFFER: usize = 4 << 20;
 
