@@ -181,6 +181,9 @@ pub struct Event {
     /// More.
     #[serde(default)]
     pub detail: serde_json::Value,
+    /// When the data plane had the change, in ns after `time`.
+    #[serde(default)]
+    pub data_plane_ns: Option<u64>,
 }
 
 impl Event {

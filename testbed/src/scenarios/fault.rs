@@ -93,7 +93,14 @@ pub(super) fn appliance_hang(lab: &mut Lab, scenario: &Scenario, findings: &mut 
 /// One failure as it was observed, in ns since 1970.
 struct Failure {
     at: u64,
-    detected: Vec<(String, u64)>,
+    detected: Vec<Detection>,
+}
+
+/// A pair found down.
+struct Detection {
+    at: u64,
+    /// When the data plane had it, in ns after that.
+    written: Option<u64>,
 }
 
 fn fail_and_recover(
@@ -131,6 +138,7 @@ fn fail_and_recover(
 
     check_detection(lab, findings, &failures, target);
     let hit = |key: &SessionKey| is_at(&places, key, &target.pairs);
+    check_written(findings, &failures);
     check_gap(findings, &failures, &outcome.losses(hit), target, fault);
     outcome.check_udp_of(OTHERS, findings, |key| !hit(key));
     let state = lab.sluice()?.balancer()?;
@@ -153,10 +161,10 @@ fn is_at(places: &Places, key: &SessionKey, pairs: &[String]) -> bool {
 }
 
 /// When each pair was found down.
-fn detections(events: &[Event], pairs: &[String]) -> Vec<(String, u64)> {
+fn detections(events: &[Event], pairs: &[String]) -> Vec<Detection> {
     let found = |pair: &String| {
         let event = events.iter().find(|event| event.is_pair(pair, "down"))?;
-        Some((pair.clone(), event.at_ns()))
+        Some(Detection { at: event.at_ns(), written: event.data_plane_ns })
     };
     pairs.iter().filter_map(found).collect()
 }
@@ -165,7 +173,7 @@ fn check_detection(lab: &Lab, findings: &mut Findings, failures: &[Failure], tar
     let bound = lab.detection_bound().as_secs_f64() * 1e3;
     let times: Vec<f64> = failures
         .iter()
-        .flat_map(|failure| failure.detected.iter().map(|(_, detected)| ms_between(failure.at, *detected)))
+        .flat_map(|failure| failure.detected.iter().map(|detected| ms_between(failure.at, detected.at)))
         .collect();
     let worst = times.iter().copied().fold(f64::MIN, f64::max);
     let complete = times.len() == failures.len() * target.pairs.len();
@@ -184,12 +192,28 @@ fn check_detection(lab: &Lab, findings: &mut Findings, failures: &[Failure], tar
     );
 }
 
+/// By the event log: the table write followed within 5 ms.
+fn check_written(findings: &mut Findings, failures: &[Failure]) {
+    let writes: Vec<Option<u64>> = failures
+        .iter()
+        .flat_map(|failure| failure.detected.iter().map(|detected| detected.written))
+        .collect();
+    let worst = writes.iter().flatten().max().map(|ns| *ns as f64 / 1e6);
+    let complete = !writes.is_empty() && writes.iter().all(Option::is_some);
+    findings.check(
+        "the data plane had it within 5 ms of the detection",
+        complete && worst.is_some_and(|ms| ms <= WRITE_MS),
+        worst
+            .map_or("no event says when".into(), |ms| format!("at most {ms:.2} ms, {} writes", writes.len())),
+    );
+}
+
 /// By the traffic itself: nothing that was sent later than 5 ms after the event is lost.
 fn check_gap(findings: &mut Findings, failures: &[Failure], losses: &[u64], target: &Target, fault: Fault) {
     let mut explained = 0;
     let mut latest = f64::MIN;
     for failure in failures {
-        let Some(detected) = failure.detected.iter().map(|(_, at)| *at).max() else {
+        let Some(detected) = failure.detected.iter().map(|detected| detected.at).max() else {
             continue;
         };
         let within = |at: &&u64| {
@@ -246,6 +270,7 @@ pub(super) fn appliance_flap(lab: &mut Lab, scenario: &Scenario, findings: &mut 
     let events = lab.sluice()?.events_after(newest)?;
     let outcome = load.finish(lab)?;
     check_detection(lab, findings, &failures, &target);
+    check_written(findings, &failures);
     let downs = |pair: &String| events.iter().filter(|event| event.is_pair(pair, "down")).count();
     let each: Vec<String> = target.pairs.iter().map(|pair| format!("{pair} {}", downs(pair))).collect();
     findings.check(
