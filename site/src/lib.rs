@@ -1,1 +1,22 @@
-//! (filled in by the next commits)
+//! A site's configuration: the tree as RFC 7951 JSON, the rules that it must keep, and the table entries
+//! that it asks the data plane for.
+//!
+//! [`Site::from_json`] reads and checks, [`Ids`] gives links, units, pairs and rules their numbers, and
+//! [`desired`] computes the entries. All of it is pure.
+#![forbid(unsafe_code)]
+
+mod check;
+mod desired;
+mod fault;
+mod flow;
+mod ids;
+mod order;
+mod tree;
+mod value;
+
+pub use check::{FailAction, Link, PairConfig, PairRole, Port, ProfileConfig, Site, Unit, Warning};
+pub use desired::{Condition, UnitForwarding, desired, states};
+pub use fault::{Fault, SiteError};
+pub use flow::{Flow, FlowAction};
+pub use ids::{Ids, PairName};
+pub use tree::Admin;

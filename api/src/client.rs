@@ -1,0 +1,81 @@
+//! A blocking client of the socket.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use crate::{Request, Response};
+
+/// A connection to `sluiced`.
+#[derive(Debug)]
+pub struct Client {
+    stream: BufReader<UnixStream>,
+}
+
+/// Why a request got no answer, or not the one it asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens.
+    #[error("cannot reach sluiced on {}: {source}; is it running? (--socket or SLUICE_SOCKET names its socket)", .path.display())]
+    Connect {
+        /// The socket.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The connection broke.
+    #[error("the connection to sluiced broke: {0}")]
+    Io(#[from] io::Error),
+    /// Refused by sluiced.
+    #[error("{0}")]
+    Refused(String),
+    /// The answer is not of this version's schema.
+    #[error("sluiced gave an answer that this client does not understand: {0}")]
+    Answer(#[from] serde_json::Error),
+}
+
+impl Client {
+    /// Connects.
+    ///
+    /// # Errors
+    /// [`ClientError::Connect`].
+    pub fn connect(path: &Path) -> Result<Self, ClientError> {
+        let connect = || {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+            stream.set_write_timeout(Some(Duration::from_secs(60)))?;
+            Ok(stream)
+        };
+        let stream = connect().map_err(|source| ClientError::Connect { path: path.to_owned(), source })?;
+        Ok(Client { stream: BufReader::new(stream) })
+    }
+
+    /// Asks and waits for the answer, at most a minute.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`] with sluiced's reason; else what broke.
+    pub fn ask(&mut self, request: &Request) -> Result<serde_json::Value, ClientError> {
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        self.stream.get_mut().write_all(&line)?;
+        let mut answer = String::new();
+        if self.stream.read_line(&mut answer)? == 0 {
+            return Err(ClientError::Io(io::ErrorKind::UnexpectedEof.into()));
+        }
+        match serde_json::from_str(&answer)? {
+            Response::Ok(value) => Ok(value),
+            Response::Error(reason) => Err(ClientError::Refused(reason)),
+        }
+    }
+
+    /// [`Client::ask`] with the answer's type.
+    ///
+    /// # Errors
+    /// As [`Client::ask`].
+    pub fn ask_as<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ClientError> {
+        Ok(serde_json::from_value(self.ask(request)?)?)
+    }
+}

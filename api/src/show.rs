@@ -1,0 +1,474 @@
+//! Types of the answers. Counts of bytes are of frames as they were on the link, without FCS.
+
+use serde::{Deserialize, Serialize};
+
+use crate::UnitMode;
+
+/// `show version`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Version {
+    /// Of sluiced.
+    pub version: String,
+    /// RFC 3339.
+    pub started: String,
+    /// Seconds since then.
+    pub uptime: u64,
+    /// `embedded` or the address of the data plane.
+    pub target: String,
+    /// Hash of the device's bucket tables, 16 hex digits.
+    pub config_hash: String,
+}
+
+/// A port of `show ports` and `show port NAME statistics`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Port {
+    /// Name.
+    pub name: String,
+    /// Number of the port in the data plane.
+    pub port_id: u16,
+    /// Front panel number.
+    pub number: u8,
+    /// Lane, 0..=3.
+    pub lane: u8,
+    /// Linux interface, on the software pipeline.
+    pub interface: Option<String>,
+    /// As configured.
+    pub speed: Option<String>,
+    /// Bytes after the Ethernet header.
+    pub mtu: u16,
+    /// As configured.
+    pub description: Option<String>,
+    /// What it serves, such as `link link1 lan` or `pair f1-1 wan`; none where it serves nothing.
+    pub role: Option<String>,
+    /// `None` where the data plane does not tell.
+    pub carrier: Option<bool>,
+    /// Received.
+    pub rx: Count,
+    /// Sent.
+    pub tx: Count,
+}
+
+/// Packets and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Count {
+    /// Frames.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Counts of one side of a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct SideCounts {
+    /// Frames received.
+    pub rx_packets: u64,
+    /// Their bytes.
+    pub rx_bytes: u64,
+    /// Frames sent.
+    pub tx_packets: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
+}
+
+/// How many frames ended in a verdict.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct VerdictCount {
+    /// `to-ecofilter`, `return`, `to-controller`, `bypass` or `drop`.
+    pub verdict: String,
+    /// Why, where it is a bypass or a drop.
+    pub reason: Option<String>,
+    /// Frames.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A link of `show link`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Link {
+    /// Name.
+    pub name: String,
+    /// Index in steering headers.
+    pub index: u8,
+    /// As configured.
+    pub description: Option<String>,
+    /// Name of the LAN port.
+    pub lan_port: String,
+    /// Name of the WAN port.
+    pub wan_port: String,
+    /// LAN side.
+    pub lan: SideCounts,
+    /// WAN side.
+    pub wan: SideCounts,
+    /// Frames that came in by this link's ports.
+    pub verdicts: Vec<VerdictCount>,
+}
+
+/// `show ecofilter-balancer`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Balancer {
+    /// `layer-3`, `layer-4`, `dst-ip` or `src-ip`.
+    pub balancing_method: String,
+    /// `native` or `dot1q`.
+    pub steering_mode: String,
+    /// Of the device, 16 hex digits.
+    pub config_hash: String,
+    /// Losses are not held against the appliances now: the fault is ours.
+    pub liveness_suspended: bool,
+    /// Units in name order.
+    pub units: Vec<Unit>,
+}
+
+/// A unit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Unit {
+    /// Name.
+    pub name: String,
+    /// `up` or `bypass`.
+    pub state: String,
+    /// By hand or `auto`.
+    pub mode: UnitMode,
+    /// Why the state is what it is.
+    pub reason: String,
+    /// Worker cores behind each pair.
+    pub cores: u16,
+    /// Number of buckets.
+    pub buckets: u32,
+    /// `on` or `off`.
+    pub rebalance: String,
+    /// `bypass` or `drop`.
+    pub fail_action: String,
+    /// Name of the liveness profile.
+    pub liveness_profile: String,
+    /// Pairs that are up.
+    pub pairs_up: usize,
+    /// All pairs.
+    pub pairs_total: usize,
+    /// Fewer than this up: bypass.
+    pub active_pairs: usize,
+    /// Of the unit, 16 hex digits.
+    pub config_hash: String,
+    /// Pairs in name order.
+    pub pairs: Vec<Pair>,
+}
+
+/// A pair of a unit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Pair {
+    /// Name.
+    pub name: String,
+    /// `init`, `up`, `down`, `admin-down` or `draining`.
+    pub state: String,
+    /// `active` or `spare`.
+    pub role: String,
+    /// 1..=100.
+    pub weight: u8,
+    /// Name of the LAN port.
+    pub lan_port: String,
+    /// Name of the WAN port.
+    pub wan_port: String,
+    /// Buckets that have their home here.
+    pub buckets_home: usize,
+    /// Buckets that are served here now.
+    pub buckets_now: usize,
+    /// Share of the unit's buckets served here now, percent.
+    pub share_percent: f64,
+    /// Spare that stands in, or the pair that this spare stands in for.
+    pub stands_with: Option<String>,
+    /// Of the last change.
+    pub last_reason: Option<String>,
+    /// RFC 3339.
+    pub last_change: Option<String>,
+    /// Times it went from up to down.
+    pub flaps: u64,
+    /// Frames sent to the appliance.
+    pub tx_packets: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
+    /// Frames returned to links.
+    pub rx_packets: u64,
+    /// Their bytes.
+    pub rx_bytes: u64,
+    /// Average time-on-path, ns.
+    pub lan_to_wan_ns: Option<u64>,
+    /// Average time-on-path, ns.
+    pub wan_to_lan_ns: Option<u64>,
+}
+
+/// A flow of `show ecofilter-balancer flow`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Flow {
+    /// Name.
+    pub name: String,
+    /// The higher wins.
+    pub priority: u16,
+    /// `bypass`, `drop` or `to-ecofilter`.
+    pub action: String,
+    /// Where the action is `to-ecofilter`.
+    pub unit: Option<String>,
+    /// The appliance gets a copy only.
+    pub copy: bool,
+    /// Links it applies to; empty for all.
+    pub links: Vec<String>,
+    /// Conditions as configured.
+    #[serde(rename = "match")]
+    pub matches: serde_json::Value,
+    /// Frames that it decided about.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Frames a second since the previous reading, at least one second apart.
+    pub packets_per_second: f64,
+    /// Bits a second, likewise.
+    pub bits_per_second: f64,
+}
+
+/// `show ecofilter-balancer balancing-config-hash`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ConfigHash {
+    /// Of the device, 64 hex digits.
+    pub device: String,
+    /// Of each unit.
+    pub units: Vec<UnitHash>,
+}
+
+/// A unit's digest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct UnitHash {
+    /// Name.
+    pub name: String,
+    /// 64 hex digits.
+    pub config_hash: String,
+    /// Number of buckets.
+    pub buckets: u32,
+}
+
+/// A pair of `show liveness profile-status`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PairLiveness {
+    /// Profile in force.
+    pub profile: String,
+    /// Unit.
+    pub unit: String,
+    /// Pair.
+    pub pair: String,
+    /// State.
+    pub state: String,
+    /// Times it went from up to down.
+    pub flaps: u64,
+    /// Of the last change.
+    pub last_reason: Option<String>,
+    /// RFC 3339.
+    pub last_change: Option<String>,
+    /// Keep-alives sent by the LAN port.
+    pub lan_to_wan: DirectionLiveness,
+    /// Keep-alives sent by the WAN port.
+    pub wan_to_lan: DirectionLiveness,
+}
+
+/// Keep-alives of one direction. Times are time-on-path in ns over the last samples.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct DirectionLiveness {
+    /// Sent since the pair was configured.
+    pub sent: u64,
+    /// Came back in time.
+    pub good: u64,
+    /// Did not.
+    pub lost: u64,
+    /// Came back too late; counted lost too.
+    pub late: u64,
+    /// Came back twice.
+    pub duplicate: u64,
+    /// Of a time long past.
+    pub stale: u64,
+    /// In flight while the controller was not running: neither good nor lost.
+    pub voided: u64,
+    /// With a wrong tag.
+    pub wrong_tag: u64,
+    /// Of another controller.
+    pub wrong_instance: u64,
+    /// Came back on the port it left by.
+    pub looped: u64,
+    /// Came back on another pair.
+    pub wrong_pair: u64,
+    /// Consecutive good ones.
+    pub consecutive_good: u64,
+    /// Consecutive losses.
+    pub consecutive_lost: u64,
+    /// Samples in the window.
+    pub samples: u64,
+    /// Losses in the window.
+    pub samples_failed: u64,
+    /// Shortest.
+    pub min_ns: Option<u64>,
+    /// Average.
+    pub avg_ns: Option<u64>,
+    /// Longest.
+    pub max_ns: Option<u64>,
+    /// Standard deviation; half the average for a single sample.
+    pub stddev_ns: Option<u64>,
+    /// Median.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// RFC 3339.
+    pub last_loss: Option<String>,
+}
+
+/// `show counters drops`: every frame ends in exactly one of these.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Drops {
+    /// Frames received on all ports.
+    pub frames_in: u64,
+    /// Their verdicts; the packets sum up to `frames_in`.
+    pub verdicts: Vec<VerdictCount>,
+    /// By the link that they came in by.
+    pub links: Vec<NamedVerdicts>,
+    /// By the pair that they came in by.
+    pub pairs: Vec<NamedVerdicts>,
+}
+
+/// Verdicts of a link or pair.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct NamedVerdicts {
+    /// Name.
+    pub name: String,
+    /// Verdicts that are not zero.
+    pub verdicts: Vec<VerdictCount>,
+}
+
+/// An event of `show events`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Event {
+    /// Rising; unique over restarts.
+    pub id: u64,
+    /// RFC 3339, UTC, microseconds.
+    pub time: String,
+    /// Monotonic clock of the controller's machine, ns.
+    pub monotonic_ns: u64,
+    /// `info`, `warning` or `error`.
+    pub severity: String,
+    /// `pair`, `unit`, `port`, `configuration`, `target` or `liveness`.
+    pub kind: String,
+    /// The thing's name.
+    pub subject: String,
+    /// State before.
+    pub before: Option<String>,
+    /// State after.
+    pub after: Option<String>,
+    /// Why.
+    pub reason: String,
+    /// More, in words.
+    pub detail: Option<String>,
+    /// For changes of pairs and units: when the data plane had it, ns after `monotonic_ns`.
+    pub data_plane_ns: Option<u64>,
+}
+
+/// `show target`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Target {
+    /// `embedded` or an address.
+    pub address: String,
+    /// `primary`, `backup` or `lost`.
+    pub state: String,
+    /// Why, where it is lost.
+    pub reason: Option<String>,
+    /// Device id.
+    pub device_id: u64,
+    /// Election id.
+    pub election_id: String,
+    /// Applied configurations and repairs since the start.
+    pub epoch: u64,
+    /// Entries of each table.
+    pub tables: Vec<TableUsage>,
+}
+
+/// Entries of one table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct TableUsage {
+    /// Name.
+    pub name: String,
+    /// Entries now.
+    pub entries: usize,
+    /// Entries that surely fit.
+    pub size: usize,
+}
+
+/// What [`crate::Request::Lookup`] asks about.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct LookupQuery {
+    /// Source address.
+    pub src: String,
+    /// Destination address.
+    pub dst: String,
+    /// IP protocol; 6 without it.
+    pub proto: Option<u8>,
+    /// Source port.
+    pub src_port: Option<u16>,
+    /// Destination port.
+    pub dst_port: Option<u16>,
+    /// VLAN ids, outermost first.
+    pub vlan: Vec<u16>,
+    /// Link that the frame comes in by; the first without it.
+    pub link: Option<String>,
+    /// `lan` (without it) or `wan`: the side that it comes in by.
+    pub side: Option<String>,
+}
+
+/// Where a session goes now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Lookup {
+    /// Rule that decides; none where no rule matches.
+    pub flow: Option<String>,
+    /// `to-ecofilter`, `bypass` or `drop`.
+    pub verdict: String,
+    /// Why, where it is a bypass or a drop.
+    pub reason: Option<String>,
+    /// Unit.
+    pub unit: Option<String>,
+    /// 8 hex digits.
+    pub hash: Option<String>,
+    /// Bucket.
+    pub bucket: Option<u16>,
+    /// Pair.
+    pub pair: Option<String>,
+    /// Worker core.
+    pub core: Option<u8>,
+    /// Name of the port that it leaves by.
+    pub out_port: Option<String>,
+}
+
+/// What an apply did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Applied {
+    /// Table entries inserted.
+    pub inserted: usize,
+    /// Table entries changed.
+    pub modified: usize,
+    /// Table entries deleted.
+    pub deleted: usize,
+    /// What is allowed but worth knowing.
+    pub warnings: Vec<String>,
+}

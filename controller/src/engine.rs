@@ -1,0 +1,739 @@
+//! The one writer of tables: takes changes of configuration, of pairs and units and of the connection, and
+//! brings the data plane to what they ask for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{Applied, UnitMode};
+use arc_swap::ArcSwap;
+use dataplane::entry::Update;
+use dataplane::tables::{PairForwarding, TableEntry};
+use dataplane::{PairId, UnitId};
+use liveness::{
+    Admin, Event, Initial, PairConfig, PairState, PerDirection, Profile, ProfileSettings, Role, UnitConfig,
+    UnitKey, UnitState,
+};
+use site::{Condition, Ids, PairName, PairRole, Site, UnitForwarding};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::clock;
+use crate::difference::{Entries, by_place, difference, tally};
+use crate::event::{Events, News};
+use crate::keepalives::{Command as LivenessCommand, Keepalives, PairPorts, Status};
+use crate::state_dir::{Kept, StateDir, StateDirError};
+use crate::target::{Standing, Target, TargetError};
+use crate::view::View;
+
+mod news;
+
+/// Tries to bring the device back to the running configuration after a failed apply, before answering.
+const REPAIRS: usize = 20;
+/// Between repairs that go on in the background.
+const REPAIR_AFTER: Duration = Duration::from_millis(250);
+
+/// What the engine is asked.
+pub enum Command {
+    /// Put this configuration in the place of the running one.
+    Apply {
+        /// Read and checked.
+        site: Box<Site>,
+        /// Kept with it on success.
+        loaded: Option<crate::state_dir::Loaded>,
+        /// Who asks, for the event log.
+        origin: String,
+        /// What it did.
+        answer: oneshot::Sender<Result<Applied, EngineError>>,
+    },
+    /// A unit's mode by hand.
+    SetUnitMode {
+        /// The unit.
+        unit: String,
+        /// The mode.
+        mode: UnitMode,
+        /// Done, or why not.
+        answer: oneshot::Sender<Result<(), EngineError>>,
+    },
+    /// All units into bypass, as before a shutdown.
+    Drain(oneshot::Sender<Result<(), EngineError>>),
+}
+
+/// Why a change was refused; then nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The data plane.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The state directory.
+    #[error(transparent)]
+    State(#[from] StateDirError),
+    /// A name that is not there.
+    #[error("ecofilter-unit {unit:?} does not exist; there are: {known}")]
+    UnknownUnit {
+        /// The name.
+        unit: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A profile that `liveness` does not take.
+    #[error("liveness profile {profile}: {reason}")]
+    Profile {
+        /// Its name.
+        profile: String,
+        /// Why.
+        reason: String,
+    },
+    /// The apply failed and the device could not be brought back yet.
+    #[error("{cause}; the data plane is being brought back to the running configuration")]
+    Repairing {
+        /// Why the apply failed.
+        cause: TargetError,
+    },
+    /// Ports that only a restart can open.
+    #[error("{0}")]
+    Ports(String),
+    /// The liveness thread.
+    #[error(transparent)]
+    Liveness(#[from] crate::keepalives::Ended),
+}
+
+/// The engine.
+pub struct Engine<T> {
+    target: Arc<T>,
+    keepalives: Keepalives,
+    events: Arc<Events>,
+    state_dir: StateDir,
+    kept: Kept,
+    site: Arc<Site>,
+    ids: Ids,
+    condition: Condition,
+    /// What the device has, as far as is known; `None` where it is not known.
+    actual: Option<Entries>,
+    /// The device's tables have been read once and pairs are measured.
+    started: bool,
+    epoch: u64,
+    view: Arc<ArcSwap<View>>,
+    /// Ports with interfaces of an embedded pipeline, which stay as they are.
+    fixed_ports: bool,
+}
+
+impl<T: Target> Engine<T> {
+    /// An engine for a configuration; it touches the device once it is connected.
+    pub fn new(
+        target: Arc<T>,
+        keepalives: Keepalives,
+        events: Arc<Events>,
+        state_dir: StateDir,
+        kept: Kept,
+        site: Site,
+        fixed_ports: bool,
+    ) -> Self {
+        let site = Arc::new(site);
+        let ids = Ids::allocate(&site, &Ids::default());
+        let condition = Condition::with_up(&site, |_| false);
+        let view = View::new(
+            site.clone(),
+            Arc::new(ids.clone()),
+            Arc::new(condition.clone()),
+            Arc::new(Entries::new()),
+            0,
+        );
+        Engine {
+            target,
+            keepalives,
+            events,
+            state_dir,
+            kept,
+            site,
+            ids,
+            condition,
+            actual: None,
+            started: false,
+            epoch: 0,
+            view: Arc::new(ArcSwap::from_pointee(view)),
+            fixed_ports,
+        }
+    }
+
+    /// What is known, for everything that only looks.
+    #[must_use]
+    pub fn view(&self) -> Arc<ArcSwap<View>> {
+        self.view.clone()
+    }
+
+    /// Runs until nobody commands any more.
+    pub async fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Command>,
+        mut changes: mpsc::UnboundedReceiver<Event>,
+    ) {
+        let mut standing = self.target.standing();
+        self.follow(standing.borrow_and_update().clone()).await;
+        loop {
+            let broken = self.actual.is_none() && matches!(*standing.borrow(), Standing::Primary(_));
+            tokio::select! {
+                biased;
+                change = changes.recv() => match change {
+                    Some(change) => {
+                        let mut all = vec![change];
+                        while let Ok(change) = changes.try_recv() {
+                            all.push(change);
+                        }
+                        self.take(all).await;
+                    }
+                    None => return,
+                },
+                changed = standing.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    let now = standing.borrow_and_update().clone();
+                    self.follow(now).await;
+                }
+                command = commands.recv() => match command {
+                    Some(command) => self.obey(command, &standing).await,
+                    None => return,
+                },
+                () = tokio::time::sleep(REPAIR_AFTER), if broken => {
+                    self.connect().await;
+                }
+            }
+        }
+    }
+
+    /// The connection changed.
+    async fn follow(&mut self, standing: Standing) {
+        let address = self.target.address();
+        match standing {
+            Standing::Primary(_) => {
+                self.events.log(
+                    News::now("info", "target", &address, "connected as primary").change("lost", "primary"),
+                );
+                self.actual = None;
+                self.connect().await;
+            }
+            Standing::Backup => {
+                self.actual = None;
+                self.events.log(News::now("error", "target", &address, "another controller is its primary"));
+            }
+            Standing::Lost(reason) => {
+                self.actual = None;
+                self.events.log(News::now("warning", "target", &address, reason).change("primary", "lost"));
+            }
+        }
+    }
+
+    /// Reads the device, starts measuring on the first time, and writes what differs.
+    async fn connect(&mut self) {
+        if let Err(error) = self.try_connect().await {
+            self.actual = None;
+            tracing::warn!("{error}; trying again");
+        }
+    }
+
+    async fn try_connect(&mut self) -> Result<(), EngineError> {
+        self.target.prepare().await?;
+        let found = by_place(self.target.entries().await?);
+        if !self.started {
+            let recovered = recover(&found);
+            self.ids = Ids::allocate(&self.site, &recovered.ids);
+            self.condition = self.condition_of(&self.site, &recovered.up);
+            self.measure(&self.site.clone(), &self.ids.clone(), &recovered.up)?;
+            self.started = true;
+        }
+        self.actual = Some(found);
+        let wanted = by_place(site::desired(&self.site, &self.ids, &self.condition));
+        let updates = self.change_to(wanted).await?;
+        let (inserted, modified, deleted) = tally(&updates);
+        if updates.is_empty() {
+            tracing::info!("the data plane has the running configuration");
+        } else {
+            self.events.log(News::now(
+                "info",
+                "target",
+                &self.target.address(),
+                format!("brought to the running configuration: {inserted} inserted, {modified} modified, {deleted} deleted"),
+            ));
+        }
+        self.settle().await?;
+        Ok(())
+    }
+
+    /// Writes the difference to `wanted`; on success the device is known to have it, otherwise its state is
+    /// unknown.
+    async fn change_to(&mut self, wanted: Entries) -> Result<Vec<Update>, TargetError> {
+        let updates = difference(self.actual.as_ref().unwrap_or(&Entries::new()), &wanted);
+        if let Err(error) = self.target.write(updates.clone()).await {
+            // A refusal is all or nothing; anything else leaves us ignorant.
+            if !matches!(error, TargetError::Refused { .. }) {
+                self.actual = None;
+            }
+            return Err(error);
+        }
+        self.actual = Some(wanted);
+        self.epoch += 1;
+        self.publish();
+        Ok(updates)
+    }
+
+    fn publish(&self) {
+        let tables = self.actual.clone().unwrap_or_default();
+        self.view.store(Arc::new(View::new(
+            self.site.clone(),
+            Arc::new(self.ids.clone()),
+            Arc::new(self.condition.clone()),
+            Arc::new(tables),
+            self.epoch,
+        )));
+    }
+
+    /// Tells the liveness thread what to measure; pairs in `up` start as up.
+    fn measure(&self, site: &Site, ids: &Ids, up: &BTreeSet<PairName>) -> Result<(), EngineError> {
+        let (units, ports) = supervised(site, ids, &self.kept.unit_modes, up)?;
+        self.keepalives.tell(LivenessCommand::Configure { units, ports })?;
+        Ok(())
+    }
+
+    /// The condition that follows from the pairs in `up`, with units' modes by hand.
+    fn condition_of(&self, site: &Site, up: &BTreeSet<PairName>) -> Condition {
+        let mut condition = Condition::with_up(site, |pair| up.contains(pair));
+        for unit in site.units.keys() {
+            match self.kept.unit_modes.get(unit) {
+                Some(UnitMode::Bypass) => {
+                    condition.units.insert(unit.clone(), UnitForwarding::Bypass);
+                }
+                Some(UnitMode::Primary) => {
+                    condition.units.insert(unit.clone(), UnitForwarding::Primary);
+                }
+                Some(UnitMode::Auto) | None => {}
+            }
+        }
+        // Spares stay where they stand in, as far as they can.
+        for unit in site.units.values() {
+            let mut seed = condition.clone();
+            seed.stand_ins.insert(unit.name.clone(), self.condition.stand_ins_of(&unit.name));
+            let stand_ins = seed.next_stand_ins(unit);
+            condition.stand_ins.insert(unit.name.clone(), stand_ins);
+        }
+        condition
+    }
+
+    /// Reads the liveness thread's state and brings the tables to it, as after a new configuration.
+    async fn settle(&mut self) -> Result<(), EngineError> {
+        let status = self.keepalives.status().await?;
+        self.condition = self.condition_from(&status);
+        let wanted = by_place(site::desired(&self.site, &self.ids, &self.condition));
+        self.change_to(wanted).await?;
+        Ok(())
+    }
+
+    fn condition_from(&self, status: &Status) -> Condition {
+        let name_of: BTreeMap<u16, &PairName> =
+            self.ids.pairs.iter().map(|(name, id)| (id.0, name)).collect();
+        let up = status
+            .pairs
+            .iter()
+            .filter(|pair| pair.state.carries())
+            .filter_map(|pair| name_of.get(&pair.pair.0).map(|name| (*name).clone()))
+            .collect();
+        self.condition_of(&self.site, &up)
+    }
+
+    /// Pairs and units changed: first the tables, one small write, then the log, then shares that move.
+    async fn take(&mut self, changes: Vec<Event>) {
+        for change in &changes {
+            if let Event::Pair(transition) = change
+                && let Some(name) = self.pair_name(PairId(transition.pair.0))
+            {
+                if transition.to.carries() {
+                    self.condition.up.insert(name);
+                } else {
+                    self.condition.up.remove(&name);
+                }
+            }
+        }
+        self.condition = self.condition_of(&self.site, &self.condition.up.clone());
+        let quick = self.quick_updates();
+        let mut written = None;
+        if let Some(actual) = self.actual.as_mut().filter(|_| !quick.is_empty()) {
+            match self.target.write(quick.clone()).await {
+                Ok(()) => {
+                    written = Some(clock::now());
+                    for update in quick {
+                        actual.insert(update.entry().place(), update.entry().clone());
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!("{error}");
+                    self.actual = None;
+                }
+            }
+        }
+        for change in changes {
+            if let Some(mut news) = news::of(&change, &self.ids) {
+                news.written = written;
+                self.events.log(news);
+            }
+        }
+        if self.actual.is_some() && self.site.units.values().any(|unit| unit.rebalance) {
+            let wanted = by_place(site::desired(&self.site, &self.ids, &self.condition));
+            if let Err(error) = self.change_to(wanted).await {
+                tracing::warn!("{error}; trying again");
+            }
+        } else {
+            self.publish();
+        }
+    }
+
+    /// Changes of pair states and units alone: what takes a pair or a unit out at once.
+    fn quick_updates(&self) -> Vec<Update> {
+        let Some(actual) = &self.actual else { return Vec::new() };
+        let wanted = site::states(&self.site, &self.ids, &self.condition);
+        let mut ups = Vec::new();
+        let mut downs = Vec::new();
+        for entry in wanted {
+            let state = match TableEntry::parse(&entry) {
+                Ok(TableEntry::PairState(state)) => Some(state.forwarding),
+                Ok(TableEntry::Unit(_)) => None,
+                _ => continue,
+            };
+            if actual.get(&entry.place()).is_some_and(|is| *is != entry) {
+                match state {
+                    Some(PairForwarding::Up) => ups.push(Update::Modify(entry)),
+                    _ => downs.push(Update::Modify(entry)),
+                }
+            }
+        }
+        downs.extend(ups);
+        downs
+    }
+
+    fn pair_name(&self, id: PairId) -> Option<PairName> {
+        self.ids.pairs.iter().find(|(_, other)| **other == id).map(|(name, _)| name.clone())
+    }
+
+    async fn obey(&mut self, command: Command, standing: &watch::Receiver<Standing>) {
+        // Whoever asked may have gone; what was asked is done all the same.
+        match command {
+            Command::Apply { site, loaded, origin, answer } => {
+                let result = self.apply(*site, loaded, &origin, standing).await;
+                let _ = answer.send(result);
+            }
+            Command::SetUnitMode { unit, mode, answer } => {
+                let _ = answer.send(self.set_unit_mode(&unit, mode, standing).await);
+            }
+            Command::Drain(answer) => {
+                let _ = answer.send(self.drain().await);
+            }
+        }
+    }
+
+    /// The device's tables must be known before they are changed.
+    async fn reachable(&mut self, standing: &watch::Receiver<Standing>) -> Result<(), EngineError> {
+        if self.actual.is_none() {
+            let lost = match &*standing.borrow() {
+                Standing::Primary(_) => None,
+                Standing::Backup => Some("another controller is its primary".to_owned()),
+                Standing::Lost(reason) => Some(reason.clone()),
+            };
+            if let Some(reason) = lost {
+                return Err(TargetError::Lost { address: self.target.address(), reason }.into());
+            }
+            self.repair().await?;
+        }
+        Ok(())
+    }
+
+    /// Reads the device and brings it to the running configuration, trying several times.
+    async fn repair(&mut self) -> Result<(), TargetError> {
+        let mut last = None;
+        for _ in 0..REPAIRS {
+            let read = match self.target.entries().await {
+                Ok(read) => by_place(read),
+                Err(error) => {
+                    last = Some(error);
+                    continue;
+                }
+            };
+            self.actual = Some(read);
+            let wanted = by_place(site::desired(&self.site, &self.ids, &self.condition));
+            match self.change_to(wanted).await {
+                Ok(_) => return Ok(()),
+                Err(error) => last = Some(error),
+            }
+        }
+        self.actual = None;
+        Err(last.unwrap_or_else(|| TargetError::Lost {
+            address: self.target.address(),
+            reason: "it cannot be repaired".to_owned(),
+        }))
+    }
+
+    async fn apply(
+        &mut self,
+        site: Site,
+        loaded: Option<crate::state_dir::Loaded>,
+        origin: &str,
+        standing: &watch::Receiver<Standing>,
+    ) -> Result<Applied, EngineError> {
+        let result = self.try_apply(site, loaded, standing).await;
+        let news = |severity, reason| News::now(severity, "configuration", "running", reason);
+        match &result {
+            Ok(applied) => {
+                let Applied { inserted, modified, deleted, .. } = applied;
+                self.events.log(news(
+                    "info",
+                    format!("applied from {origin}: {inserted} inserted, {modified} modified, {deleted} deleted"),
+                ));
+            }
+            Err(error) => {
+                self.events.log(news("error", format!("refused from {origin}, nothing changed: {error}")));
+            }
+        }
+        result
+    }
+
+    async fn try_apply(
+        &mut self,
+        site: Site,
+        loaded: Option<crate::state_dir::Loaded>,
+        standing: &watch::Receiver<Standing>,
+    ) -> Result<Applied, EngineError> {
+        if self.fixed_ports {
+            same_ports(&self.site, &site)?;
+        }
+        let ids = Ids::allocate(&site, &self.ids);
+        // The profiles are checked before anything is touched.
+        supervised(&site, &ids, &self.kept.unit_modes, &BTreeSet::new())?;
+        self.reachable(standing).await?;
+        let up = self
+            .condition
+            .up
+            .iter()
+            .filter(|name| site.pair(name).is_some_and(|pair| pair.admin != site::Admin::Down))
+            .cloned()
+            .collect();
+        let condition = self.condition_of(&site, &up);
+        let wanted = by_place(site::desired(&site, &ids, &condition));
+        let updates = difference(self.actual.as_ref().unwrap_or(&Entries::new()), &wanted);
+        if let Err(cause) = self.target.write(updates.clone()).await {
+            if !matches!(cause, TargetError::Refused { .. }) {
+                self.actual = None;
+                if self.repair().await.is_err() {
+                    return Err(EngineError::Repairing { cause });
+                }
+            }
+            return Err(cause.into());
+        }
+        self.site = Arc::new(site);
+        self.ids = ids;
+        self.condition = condition;
+        self.actual = Some(wanted);
+        self.epoch += 1;
+        self.publish();
+        self.kept.loaded = loaded;
+        self.kept.unit_modes.retain(|unit, _| self.site.units.contains_key(unit));
+        if let Err(error) = self.state_dir.save(&self.kept) {
+            // The tables are changed already; a restart would find the file's configuration.
+            self.events.log(News::now("error", "configuration", "running", error.to_string()));
+        }
+        self.measure(&self.site.clone(), &self.ids.clone(), &self.condition.up.clone())?;
+        if let Err(error) = self.settle().await {
+            tracing::warn!("{error}; trying again");
+        }
+        let (inserted, modified, deleted) = tally(&updates);
+        let warnings = self.site.warnings.iter().map(ToString::to_string).collect();
+        Ok(Applied { inserted, modified, deleted, warnings })
+    }
+
+    async fn set_unit_mode(
+        &mut self,
+        unit: &str,
+        mode: UnitMode,
+        standing: &watch::Receiver<Standing>,
+    ) -> Result<(), EngineError> {
+        if !self.site.units.contains_key(unit) {
+            return Err(EngineError::UnknownUnit {
+                unit: unit.to_owned(),
+                known: self.site.units.keys().cloned().collect::<Vec<_>>().join(", "),
+            });
+        }
+        self.reachable(standing).await?;
+        let before = self.kept.clone();
+        match mode {
+            UnitMode::Auto => self.kept.unit_modes.remove(unit),
+            UnitMode::Bypass | UnitMode::Primary => self.kept.unit_modes.insert(unit.to_owned(), mode),
+        };
+        self.state_dir.save(&self.kept).inspect_err(|_| self.kept = before.clone())?;
+        let old = self.condition.clone();
+        self.condition = self.condition_of(&self.site, &self.condition.up.clone());
+        let wanted = by_place(site::desired(&self.site, &self.ids, &self.condition));
+        if let Err(error) = self.change_to(wanted).await {
+            self.kept = before;
+            self.condition = old;
+            self.state_dir.save(&self.kept)?;
+            if self.actual.is_none() && self.repair().await.is_err() {
+                return Err(EngineError::Repairing { cause: error });
+            }
+            return Err(error.into());
+        }
+        self.measure(&self.site.clone(), &self.ids.clone(), &self.condition.up.clone())?;
+        Ok(())
+    }
+
+    async fn drain(&mut self) -> Result<(), EngineError> {
+        for unit in self.site.units.keys() {
+            self.condition.units.insert(unit.clone(), UnitForwarding::Bypass);
+        }
+        let wanted = by_place(site::desired(&self.site, &self.ids, &self.condition));
+        self.change_to(wanted).await?;
+        Ok(())
+    }
+}
+
+/// An embedded pipeline opens its interfaces once.
+fn same_ports(running: &Site, next: &Site) -> Result<(), EngineError> {
+    let ports = |site: &Site| -> BTreeMap<String, (u16, String)> {
+        site.ports
+            .values()
+            .filter_map(|port| Some((port.interface.clone()?, (port.id.0, port.name.clone()))))
+            .collect()
+    };
+    let (running, next) = (ports(running), ports(next));
+    let moved = |(interface, port): (&String, &(u16, String))| {
+        (running.get(interface).map(|other| other.0) != Some(port.0)).then(|| (interface.clone(), port.1.clone()))
+    };
+    let gone = running.iter().find(|(interface, _)| !next.contains_key(*interface));
+    match (next.iter().find_map(moved), gone) {
+        (Some((interface, port)), _) => Err(EngineError::Ports(format!(
+            "port {port}: interface {interface} is not open as this port; the embedded pipeline opens its interfaces \
+             at the start: restart sluiced with this configuration"
+        ))),
+        (None, Some((interface, (_, port)))) => Err(EngineError::Ports(format!(
+            "port {port}: interface {interface} is open and not in this configuration; the embedded pipeline opens \
+             its interfaces at the start: restart sluiced with this configuration"
+        ))),
+        (None, None) => Ok(()),
+    }
+}
+
+/// What a device's entries tell a controller that did not write them.
+struct Recovered {
+    ids: Ids,
+    up: BTreeSet<PairName>,
+}
+
+fn recover(entries: &Entries) -> Recovered {
+    let mut ids = Ids::default();
+    let mut up_ids = BTreeSet::new();
+    for entry in entries.values() {
+        let name = || String::from_utf8_lossy(&entry.metadata).into_owned();
+        match TableEntry::parse(entry) {
+            Ok(TableEntry::Link(link)) => {
+                ids.links.insert(name(), link.link);
+            }
+            Ok(TableEntry::Unit(unit)) => {
+                ids.units.insert(name(), unit.unit);
+            }
+            Ok(TableEntry::PairPort(port)) => {
+                if let Ok(pair) = name().parse() {
+                    ids.pairs.insert(pair, port.pair);
+                }
+            }
+            Ok(TableEntry::Rule(rule)) => {
+                ids.flows.insert(name(), rule.priority);
+            }
+            Ok(TableEntry::PairState(state)) if state.forwarding == PairForwarding::Up => {
+                up_ids.insert(state.pair);
+            }
+            _ => {}
+        }
+    }
+    let up = ids.pairs.iter().filter(|(_, id)| up_ids.contains(id)).map(|(name, _)| name.clone()).collect();
+    Recovered { ids, up }
+}
+
+/// What the liveness thread measures for a site.
+fn supervised(
+    site: &Site,
+    ids: &Ids,
+    modes: &BTreeMap<String, UnitMode>,
+    up: &BTreeSet<PairName>,
+) -> Result<(Vec<UnitConfig>, PairPorts), EngineError> {
+    let mut units = Vec::new();
+    let mut ports = PairPorts::new();
+    for unit in site.units.values() {
+        let Some(unit_id) = ids.units.get(&unit.name) else { continue };
+        let config = site.profile_of(unit);
+        let profile = Profile::new(ProfileSettings {
+            initial_delay_ms: config.initial_delay,
+            interval_ms: config.interval,
+            probes_down_count: config.probes_down_count,
+            probes_up_count: config.probes_up_count,
+            max_delay_us: config.max_delay,
+            active_pairs: config.active_pairs as u16,
+            sampling_count: config.sampling_count as u16,
+            suspend_limit_ms: config.suspend_limit,
+        })
+        .map_err(|error| EngineError::Profile { profile: config.name.clone(), reason: error.to_string() })?;
+        let mut pairs = Vec::new();
+        for pair in unit.pairs.values() {
+            let name = PairName { unit: unit.name.clone(), pair: pair.name.clone() };
+            let (Some(id), Some(lan), Some(wan)) =
+                (ids.pairs.get(&name), site.ports.get(&pair.lan_port), site.ports.get(&pair.wan_port))
+            else {
+                continue; // the check has made sure of ports and numbers
+            };
+            ports.insert(*id, PerDirection { lan_to_wan: lan.id, wan_to_lan: wan.id });
+            let mut measured = PairConfig::new(liveness::PairKey(id.0));
+            measured.role = match pair.role {
+                PairRole::Active => Role::Active,
+                PairRole::Spare => Role::Spare,
+            };
+            measured.admin = match pair.admin {
+                site::Admin::Up => Admin::Up,
+                site::Admin::Down => Admin::Down,
+                site::Admin::Drain => Admin::Drain,
+            };
+            measured.initial = if up.contains(&name) { Initial::AdoptedUp } else { Initial::Fresh };
+            pairs.push(measured);
+        }
+        let mut unit_config = UnitConfig::new(UnitKey(unit_id.0.into()), profile, pairs);
+        unit_config.rebalance = unit.rebalance;
+        unit_config.mode = match modes.get(&unit.name) {
+            Some(UnitMode::Bypass) => liveness::UnitMode::Bypass,
+            Some(UnitMode::Primary) => liveness::UnitMode::Primary,
+            Some(UnitMode::Auto) | None => liveness::UnitMode::Auto,
+        };
+        units.push(unit_config);
+    }
+    Ok((units, ports))
+}
+
+/// The name of a state as clients see it.
+#[must_use]
+pub fn pair_state_name(state: PairState) -> &'static str {
+    match state {
+        PairState::Init => "init",
+        PairState::Up => "up",
+        PairState::Down => "down",
+        PairState::AdminDown => "admin-down",
+        PairState::Draining => "draining",
+    }
+}
+
+/// The name of a state as clients see it.
+#[must_use]
+pub fn unit_state_name(state: UnitState) -> &'static str {
+    match state {
+        UnitState::Up => "up",
+        UnitState::Bypass => "bypass",
+        UnitState::Primary => "primary",
+    }
+}
+
+/// A unit's number as liveness has it.
+#[must_use]
+pub fn unit_id(key: UnitKey) -> UnitId {
+    UnitId(key.0 as u8)
+}

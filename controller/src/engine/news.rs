@@ -1,0 +1,112 @@
+//! Changes of pairs and units in words.
+
+use liveness::{CablingFault, Event, Fault, PairKey, PairTransition, Reason, SuspicionChange, UnitReason};
+use site::Ids;
+
+use super::{pair_state_name, unit_id, unit_state_name};
+use crate::event::News;
+
+/// The log's entry for a change; `None` where the thing was removed meanwhile.
+pub(super) fn of(event: &Event, ids: &Ids) -> Option<News> {
+    let news = |severity, kind, subject: String, reason: String| News {
+        at: event.at(),
+        severity,
+        kind,
+        subject,
+        before: None,
+        after: None,
+        reason,
+        detail: None,
+        written: None,
+    };
+    match event {
+        Event::Pair(transition) => {
+            let name = pair(ids, transition.pair)?;
+            let severity = if transition.to.carries() { "info" } else { "warning" };
+            let mut entry = news(severity, "pair", name, reason(transition))
+                .change(pair_state_name(transition.from), pair_state_name(transition.to));
+            entry.detail = Some(counters(transition));
+            Some(entry)
+        }
+        Event::Unit(transition) => {
+            let id = unit_id(transition.unit);
+            let name = ids.units.iter().find(|(_, other)| **other == id)?.0.clone();
+            let severity =
+                if transition.to == liveness::UnitState::Up { "info" } else { "warning" };
+            let text = match transition.reason {
+                UnitReason::PairsInService { in_service, needed } => {
+                    format!("pairs-in-service: {in_service}, active-pairs {needed}")
+                }
+                UnitReason::Manual(_) => "by hand".to_owned(),
+            };
+            Some(
+                news(severity, "unit", name, text)
+                    .change(unit_state_name(transition.from), unit_state_name(transition.to)),
+            )
+        }
+        Event::Suspicion(notice) => {
+            let (severity, text) = match notice.change {
+                SuspicionChange::LivenessSuspended { pairs, .. } => (
+                    "error",
+                    format!("liveness-suspended: all {pairs} pairs fail at once, their states are kept"),
+                ),
+                SuspicionChange::Resumed => ("info", "liveness-resumed".to_owned()),
+                SuspicionChange::Believed => ("error", "liveness-believed: the losses count now".to_owned()),
+            };
+            Some(news(severity, "liveness", "controller".to_owned(), text))
+        }
+        Event::Cabling(fault) => {
+            let name = pair(ids, fault.pair)?;
+            Some(news("error", "pair", name.clone(), cabling(&name, fault, ids)))
+        }
+    }
+}
+
+fn pair(ids: &Ids, key: PairKey) -> Option<String> {
+    ids.pairs.iter().find(|(_, id)| id.0 == key.0).map(|(name, _)| name.to_string())
+}
+
+fn reason(transition: &PairTransition) -> String {
+    match transition.reason {
+        Reason::Added => "added".to_owned(),
+        Reason::Adopted => "adopted: the data plane has it so".to_owned(),
+        Reason::Good { count } => format!("good: {count} keep-alives in a row in both directions"),
+        Reason::Losses { direction, count } => {
+            format!("losses: {count} keep-alives in a row {direction}")
+        }
+        Reason::CarrierLost { side } => format!("carrier-lost: {side} port"),
+        Reason::Admin(admin) => format!("admin {}", format!("{admin:?}").to_lowercase()),
+        Reason::Suspended => "liveness-suspended: its losses are not believed".to_owned(),
+    }
+}
+
+fn counters(transition: &PairTransition) -> String {
+    let one = |name: &str, tally: &liveness::Tally| {
+        let counters = &tally.counters;
+        format!(
+            "{name} sent {} good {} lost {} late {}",
+            counters.sent, counters.good, counters.lost, counters.late
+        )
+    };
+    format!(
+        "{}; {}",
+        one("lan-to-wan", &transition.tallies.lan_to_wan),
+        one("wan-to-lan", &transition.tallies.wan_to_lan)
+    )
+}
+
+fn cabling(name: &str, fault: &CablingFault, ids: &Ids) -> String {
+    match fault.fault {
+        Fault::Looped => format!(
+            "looped: a keep-alive of {name} {} came back on the port that it left by",
+            fault.direction
+        ),
+        Fault::OtherPair(other) => {
+            let other = pair(ids, other).unwrap_or_else(|| other.to_string());
+            format!(
+                "miscabled: a keep-alive of {name} {} came back on pair {other}; check the cables of both",
+                fault.direction
+            )
+        }
+    }
+}

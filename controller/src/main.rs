@@ -1,0 +1,111 @@
+//! `sluiced`: the controller as a program.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{ArgGroup, Parser};
+use controller::daemon::{Plane, Settings, run};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// Sluice's controller: programs a data plane, measures its pairs, serves the CLI.
+#[derive(Parser)]
+#[command(version, about)]
+#[command(group(ArgGroup::new("plane").args(["target", "embedded"])))]
+struct Arguments {
+    /// Configuration, RFC 7951 JSON of the module sluice.
+    #[arg(long, default_value = "/etc/sluice/site.json")]
+    config: PathBuf,
+    /// Data plane to program: grpc://HOST:PORT or unix:/PATH, any P4Runtime device with our pipeline.
+    #[arg(long)]
+    target: Option<p4runtime::client::Target>,
+    /// Run the software pipeline in this process (the default where the configuration names interfaces).
+    #[arg(long)]
+    embedded: bool,
+    /// Back end of the embedded pipeline's ports.
+    #[arg(long, default_value = "af-packet")]
+    io: swpipe::io::Backend,
+    /// Worker threads of the embedded pipeline; as many as cores without it.
+    #[arg(long)]
+    workers: Option<usize>,
+    /// Where clients connect.
+    #[arg(long, default_value = api::DEFAULT_SOCKET)]
+    socket: PathBuf,
+    /// What must outlive the process.
+    #[arg(long, default_value = "/var/lib/sluice")]
+    state_dir: PathBuf,
+    /// Append events to this file, one JSON object a line.
+    #[arg(long)]
+    events: Option<PathBuf>,
+    /// P4Runtime device id.
+    #[arg(long, default_value_t = 1)]
+    device_id: u64,
+    /// P4Runtime election id; the seconds since 1970 without it, so that the latest controller wins.
+    #[arg(long)]
+    election_id: Option<u128>,
+    /// Fail this share of data plane operations on purpose, percent: for trials only.
+    #[arg(long, default_value_t = 0.0, value_parser = percent)]
+    chaos: f64,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.0..=100.0).contains(&value) => Ok(value / 100.0),
+        _ => Err("must be 0..100".to_owned()),
+    }
+}
+
+/// Journal where systemd reads our output, else lines on standard error.
+fn log() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let registry = tracing_subscriber::registry().with(filter);
+    if std::env::var_os("JOURNAL_STREAM").is_some()
+        && let Ok(journal) = tracing_journald::layer()
+    {
+        registry.with(journal).init();
+        return;
+    }
+    registry.with(tracing_subscriber::fmt::layer().with_writer(std::io::stderr)).init();
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    log();
+    let pipeline = swpipe::run::Options {
+        backend: arguments.io,
+        workers: arguments.workers,
+        device_id: arguments.device_id,
+    };
+    let plane = match (arguments.target, arguments.embedded) {
+        (Some(target), _) => Some(Plane::External(target)),
+        (None, true) => Some(Plane::Embedded(pipeline.clone())),
+        (None, false) => None,
+    };
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_secs());
+    let settings = Settings {
+        config: arguments.config,
+        plane,
+        pipeline,
+        socket: arguments.socket,
+        state_dir: arguments.state_dir,
+        events: arguments.events,
+        device_id: arguments.device_id,
+        election_id: arguments.election_id.unwrap_or(seconds.into()),
+        chaos: arguments.chaos,
+    };
+    let result = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())
+        .and_then(|runtime| runtime.block_on(run(settings)).map_err(|error| error.to_string()));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("sluiced: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,665 @@
+//! Answers to clients: what they look at, and what they ask the engine to do.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use api::{
+    Balancer, ConfigHash, Count, DirectionLiveness, Drops, Flow, Link, NamedVerdicts, PairLiveness, Port,
+    Request, Response, SideCounts, TableUsage, Unit, UnitHash, UnitMode, VerdictCount, Version,
+};
+use arc_swap::ArcSwap;
+use dataplane::schema::counters as cells;
+use dataplane::{LinkIndex, PairId, Reason, Side, SteeringMode};
+use liveness::{Direction, Nanos, PairStatus, PathStatus, Suspicion, UnitStatus};
+use serde_json::Value;
+use site::{PairName, PairRole, Site};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::clock;
+use crate::engine::{Command, pair_state_name, unit_id, unit_state_name};
+use crate::event::Events;
+use crate::keepalives::{Keepalives, Status};
+use crate::lookup::lookup;
+use crate::state_dir::{Loaded, digest};
+use crate::target::{Standing, Target, TargetError};
+use crate::view::View;
+
+/// Digits of a digest that screens show.
+const SHOWN_DIGITS: usize = 16;
+
+/// Carrier of ports by name, where the machine tells.
+pub type Carriers = Arc<Mutex<BTreeMap<String, bool>>>;
+
+/// What answering needs.
+pub struct Desk<T> {
+    /// The data plane, for counters.
+    pub target: Arc<T>,
+    /// What is known.
+    pub view: Arc<ArcSwap<View>>,
+    /// Measurements.
+    pub keepalives: Keepalives,
+    /// The event log.
+    pub events: Arc<Events>,
+    /// The engine.
+    pub commands: mpsc::Sender<Command>,
+    /// Carrier of ports.
+    pub carriers: Carriers,
+    /// Since when the process runs.
+    pub started: Nanos,
+    /// The process's own configuration file, whose text a loaded configuration replaces.
+    pub config_file: std::path::PathBuf,
+    /// Of arbitration.
+    pub device_id: u64,
+    /// Of arbitration.
+    pub election_id: u128,
+    /// Flow counters of the previous reading.
+    pub rates: Mutex<Rates>,
+}
+
+/// Flow counters of the previous reading and the rates since the one before.
+#[derive(Default)]
+pub struct Rates {
+    at: Option<Nanos>,
+    counts: BTreeMap<String, Count>,
+    rates: BTreeMap<String, (f64, f64)>,
+}
+
+/// A request that cannot be answered.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error(transparent)]
+    Engine(#[from] crate::engine::EngineError),
+    #[error(transparent)]
+    Lookup(#[from] crate::lookup::LookupError),
+    #[error("{0}")]
+    Site(#[from] site::SiteError),
+    #[error(transparent)]
+    Liveness(#[from] crate::keepalives::Ended),
+    #[error("{what} {name:?} does not exist; there are: {known}")]
+    Unknown { what: &'static str, name: String, known: String },
+    #[error("sluiced is shutting down")]
+    Ending,
+    #[error("the answer cannot be written: {0}")]
+    Json(#[from] serde_json::Error),
+    #[error("{}: {source}", .path.display())]
+    File { path: std::path::PathBuf, source: std::io::Error },
+}
+
+fn unknown(what: &'static str, name: &str, known: impl Iterator<Item = String>) -> Refusal {
+    Refusal::Unknown { what, name: name.to_owned(), known: known.collect::<Vec<_>>().join(", ") }
+}
+
+fn counted(count: swpipe::counters::Count) -> Count {
+    Count { packets: count.packets, bytes: count.bytes }
+}
+
+/// Cells that were read, to be taken by the same number.
+struct Cells(BTreeMap<(u32, usize), Count>);
+
+impl Cells {
+    fn get(&self, counter: &dataplane::schema::Counter, index: usize) -> Count {
+        self.0.get(&(counter.id, index)).copied().unwrap_or_default()
+    }
+
+    fn verdicts(&self, counter: &dataplane::schema::Counter, cell: impl Fn(Reason) -> usize) -> Vec<VerdictCount> {
+        Reason::ALL
+            .iter()
+            .map(|reason| (reason, self.get(counter, cell(*reason))))
+            .filter(|(_, count)| count.packets > 0)
+            .map(|(reason, count)| VerdictCount {
+                verdict: reason.verdict().as_str().to_owned(),
+                reason: reason.as_str().map(str::to_owned),
+                packets: count.packets,
+                bytes: count.bytes,
+            })
+            .collect()
+    }
+}
+
+impl<T: Target> Desk<T> {
+    /// Answers a request.
+    pub async fn answer(&self, request: Request) -> Response {
+        match self.try_answer(request).await {
+            Ok(value) => Response::Ok(value),
+            Err(refusal) => Response::Error(refusal.to_string()),
+        }
+    }
+
+    async fn try_answer(&self, request: Request) -> Result<Value, Refusal> {
+        let view = self.view.load_full();
+        Ok(match request {
+            Request::ShowVersion => serde_json::to_value(self.version(&view))?,
+            Request::ShowPorts => serde_json::to_value(self.ports(&view, None).await?)?,
+            Request::ShowPortStatistics { port } => {
+                let ports = self.ports(&view, Some(&port)).await?;
+                serde_json::to_value(ports.first().ok_or_else(|| {
+                    unknown("port", &port, view.site.ports.keys().cloned())
+                })?)?
+            }
+            Request::ShowLink => serde_json::to_value(self.links(&view).await?)?,
+            Request::ShowBalancer => serde_json::to_value(self.balancer(&view).await?)?,
+            Request::ShowUnit { unit } => {
+                if let Some(name) = unit.as_ref().filter(|name| !view.site.units.contains_key(*name)) {
+                    return Err(unknown("ecofilter-unit", name, view.site.units.keys().cloned()));
+                }
+                let mut units = self.balancer(&view).await?.units;
+                units.retain(|shown| unit.as_ref().is_none_or(|name| *name == shown.name));
+                serde_json::to_value(units)?
+            }
+            Request::ShowFlow { flow } => {
+                let mut flows = self.flows(&view).await?;
+                if let Some(name) = flow {
+                    flows.retain(|shown| shown.name == name);
+                    if flows.is_empty() {
+                        let known = view.site.flows.iter().map(|flow| flow.name.clone());
+                        return Err(unknown("flow", &name, known));
+                    }
+                }
+                serde_json::to_value(flows)?
+            }
+            Request::ShowConfigHash => serde_json::to_value(config_hash(&view.site))?,
+            Request::ShowLiveness { profile } => {
+                if let Some(name) = profile.as_ref().filter(|name| !view.site.profiles.contains_key(*name)) {
+                    return Err(unknown("liveness profile", name, view.site.profiles.keys().cloned()));
+                }
+                let status = self.keepalives.status().await?;
+                serde_json::to_value(liveness_of(&view, &status, profile.as_deref()))?
+            }
+            Request::ShowDrops => serde_json::to_value(self.drops(&view).await?)?,
+            Request::ShowEvents { after, last } => serde_json::to_value(self.events.list(after, last))?,
+            Request::ShowConfiguration => view.site.written.clone(),
+            Request::ShowTarget => serde_json::to_value(self.target_of(&view))?,
+            Request::Lookup(query) => serde_json::to_value(lookup(&view, &query)?)?,
+            Request::SetUnitMode { unit, mode } => {
+                self.command(|answer| Command::SetUnitMode { unit, mode, answer }).await??;
+                Value::Null
+            }
+            Request::LoadReplace { text, origin } => {
+                let site = Box::new(Site::from_json(&text)?);
+                let instead_of = std::fs::read_to_string(&self.config_file).map_err(|source| {
+                    Refusal::File { path: self.config_file.clone(), source }
+                })?;
+                let loaded = Some(Loaded { instead_of: digest(&instead_of), text });
+                let applied =
+                    self.command(|answer| Command::Apply { site, loaded, origin, answer }).await??;
+                serde_json::to_value(applied)?
+            }
+        })
+    }
+
+    async fn command<R>(&self, command: impl FnOnce(oneshot::Sender<R>) -> Command) -> Result<R, Refusal> {
+        let (answer, result) = oneshot::channel();
+        self.commands.send(command(answer)).await.map_err(|_| Refusal::Ending)?;
+        result.await.map_err(|_| Refusal::Ending)
+    }
+
+    async fn read(&self, wanted: Vec<(&'static dataplane::schema::Counter, usize)>) -> Result<Cells, Refusal> {
+        let wanted: Vec<(u32, usize)> = wanted.into_iter().map(|(counter, index)| (counter.id, index)).collect();
+        let counts = self.target.counters(wanted.clone()).await?;
+        Ok(Cells(wanted.into_iter().zip(counts.into_iter().map(counted)).collect()))
+    }
+
+    fn version(&self, view: &View) -> Version {
+        let (_, device) = view.site.config_hashes();
+        Version {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: clock::calendar(self.started),
+            uptime: clock::now().since(self.started).0 / 1_000_000_000,
+            target: self.target.address(),
+            config_hash: shown(&device),
+        }
+    }
+
+    async fn ports(&self, view: &View, only: Option<&str>) -> Result<Vec<Port>, Refusal> {
+        let roles = roles(&view.site);
+        let ports: Vec<&site::Port> =
+            view.site.ports.values().filter(|port| only.is_none_or(|name| name == port.name)).collect();
+        let wanted = ports
+            .iter()
+            .flat_map(|port| [(&cells::PORT_IN, cells::port(port.id)), (&cells::PORT_OUT, cells::port(port.id))])
+            .collect();
+        let read = self.read(wanted).await?;
+        let carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok(ports
+            .into_iter()
+            .map(|port| Port {
+                name: port.name.clone(),
+                port_id: port.id.0,
+                number: port.number,
+                lane: port.lane,
+                interface: port.interface.clone(),
+                speed: port.speed.clone(),
+                mtu: port.mtu,
+                description: port.description.clone(),
+                role: roles.get(port.name.as_str()).cloned(),
+                carrier: carriers.get(&port.name).copied(),
+                rx: read.get(&cells::PORT_IN, cells::port(port.id)),
+                tx: read.get(&cells::PORT_OUT, cells::port(port.id)),
+            })
+            .collect())
+    }
+
+    async fn links(&self, view: &View) -> Result<Vec<Link>, Refusal> {
+        let port = |name: &str| view.site.ports.get(name).map(|port| port.id).unwrap_or_default();
+        let index = |link: &site::Link| view.ids.links.get(&link.name).copied().unwrap_or_default();
+        let mut wanted = Vec::new();
+        for link in &view.site.links {
+            for id in [port(&link.lan_port), port(&link.wan_port)] {
+                wanted.push((&cells::PORT_IN, cells::port(id)));
+                wanted.push((&cells::PORT_OUT, cells::port(id)));
+            }
+            wanted.extend(link_verdict_cells(index(link)));
+        }
+        let read = self.read(wanted).await?;
+        let side = |name: &str| {
+            let rx = read.get(&cells::PORT_IN, cells::port(port(name)));
+            let tx = read.get(&cells::PORT_OUT, cells::port(port(name)));
+            SideCounts {
+                rx_packets: rx.packets,
+                rx_bytes: rx.bytes,
+                tx_packets: tx.packets,
+                tx_bytes: tx.bytes,
+            }
+        };
+        Ok(view
+            .site
+            .links
+            .iter()
+            .map(|link| Link {
+                name: link.name.clone(),
+                index: index(link).0,
+                description: link.description.clone(),
+                lan_port: link.lan_port.clone(),
+                wan_port: link.wan_port.clone(),
+                lan: side(&link.lan_port),
+                wan: side(&link.wan_port),
+                verdicts: read.verdicts(&cells::LINK_VERDICTS, |reason| {
+                    cells::link_verdict(index(link), reason)
+                }),
+            })
+            .collect())
+    }
+
+    async fn drops(&self, view: &View) -> Result<Drops, Refusal> {
+        let mut wanted: Vec<_> =
+            Reason::ALL.iter().map(|reason| (&cells::VERDICTS, reason.slot())).collect();
+        wanted.extend(view.site.ports.values().map(|port| (&cells::PORT_IN, cells::port(port.id))));
+        wanted.extend(view.ids.links.values().flat_map(|link| link_verdict_cells(*link)));
+        wanted.extend(view.ids.pairs.values().flat_map(|pair| pair_verdict_cells(*pair)));
+        let read = self.read(wanted).await?;
+        let ports = view.site.ports.values();
+        Ok(Drops {
+            frames_in: ports.map(|port| read.get(&cells::PORT_IN, cells::port(port.id)).packets).sum(),
+            verdicts: read.verdicts(&cells::VERDICTS, Reason::slot),
+            links: view
+                .ids
+                .links
+                .iter()
+                .map(|(name, link)| NamedVerdicts {
+                    name: name.clone(),
+                    verdicts: read
+                        .verdicts(&cells::LINK_VERDICTS, |reason| cells::link_verdict(*link, reason)),
+                })
+                .collect(),
+            pairs: view
+                .ids
+                .pairs
+                .iter()
+                .map(|(name, pair)| NamedVerdicts {
+                    name: name.to_string(),
+                    verdicts: read
+                        .verdicts(&cells::PAIR_VERDICTS, |reason| cells::pair_verdict(*pair, reason)),
+                })
+                .collect(),
+        })
+    }
+
+    async fn balancer(&self, view: &View) -> Result<Balancer, Refusal> {
+        let status = self.keepalives.status().await?;
+        let mut wanted = Vec::new();
+        for pair in view.ids.pairs.values() {
+            wanted.extend(Side::BOTH.map(|side| (&cells::PAIR_OUT, cells::pair_out(*pair, side))));
+            wanted.push((&cells::PAIR_VERDICTS, cells::pair_verdict(*pair, Reason::Returned)));
+        }
+        // The screen must be there when the data plane is not.
+        let read = match self.read(wanted).await {
+            Ok(read) => read,
+            Err(Refusal::Target(_)) => Cells(BTreeMap::new()),
+            Err(refusal) => return Err(refusal),
+        };
+        let (hashes, device) = view.site.config_hashes();
+        let served = buckets_served(view);
+        let units = view
+            .site
+            .units
+            .values()
+            .map(|unit| {
+                let digest = hashes.get(&unit.name).map(String::as_str).unwrap_or_default();
+                unit_of(view, unit, digest, &status, &read, &served)
+            })
+            .collect();
+        Ok(Balancer {
+            balancing_method: view.site.method.as_str().to_owned(),
+            steering_mode: match view.site.steering {
+                SteeringMode::Native { .. } => "native".to_owned(),
+                SteeringMode::Dot1q { .. } => "dot1q".to_owned(),
+            },
+            config_hash: shown(&device),
+            liveness_suspended: matches!(status.suspicion, Suspicion::Suspended { .. }),
+            units,
+        })
+    }
+
+    async fn flows(&self, view: &View) -> Result<Vec<Flow>, Refusal> {
+        let mut counts: BTreeMap<String, Count> = BTreeMap::new();
+        for (entry, count) in self.target.rule_counters().await? {
+            let name = String::from_utf8_lossy(&entry.metadata).into_owned();
+            let sum = counts.entry(name).or_default();
+            sum.packets += count.packets;
+            sum.bytes += count.bytes;
+        }
+        let rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner).update(&counts);
+        let mut flows: Vec<Flow> = view
+            .site
+            .flows
+            .iter()
+            .map(|flow| {
+                let count = counts.get(&flow.name).copied().unwrap_or_default();
+                let (packets_per_second, bits_per_second) =
+                    rates.get(&flow.name).copied().unwrap_or_default();
+                let (unit, copy) = match &flow.action {
+                    site::FlowAction::ToUnit { unit, copy } => (Some(unit.clone()), *copy),
+                    _ => (None, false),
+                };
+                Flow {
+                    name: flow.name.clone(),
+                    priority: flow.priority,
+                    action: flow.action.as_str().to_owned(),
+                    unit,
+                    copy,
+                    links: flow.links.clone(),
+                    matches: flow.written.clone(),
+                    packets: count.packets,
+                    bytes: count.bytes,
+                    packets_per_second,
+                    bits_per_second,
+                }
+            })
+            .collect();
+        flows.sort_by(|a, b| b.priority.cmp(&a.priority).then_with(|| a.name.cmp(&b.name)));
+        Ok(flows)
+    }
+
+    fn target_of(&self, view: &View) -> api::Target {
+        let standing = self.target.standing().borrow().clone();
+        let (state, reason) = match standing {
+            Standing::Primary(_) => ("primary", None),
+            Standing::Backup => ("backup", None),
+            Standing::Lost(reason) => ("lost", Some(reason)),
+        };
+        let mut used: BTreeMap<u32, usize> = BTreeMap::new();
+        for place in view.tables.keys() {
+            *used.entry(place.table).or_default() += 1;
+        }
+        api::Target {
+            address: self.target.address(),
+            state: state.to_owned(),
+            reason,
+            device_id: self.device_id,
+            election_id: self.election_id.to_string(),
+            epoch: view.epoch,
+            tables: dataplane::tables::ALL
+                .iter()
+                .map(|table| TableUsage {
+                    name: table.name.to_owned(),
+                    entries: used.get(&table.id).copied().unwrap_or_default(),
+                    size: table.size,
+                })
+                .collect(),
+        }
+    }
+}
+
+impl Rates {
+    /// Takes a reading; rates change when at least a second has passed.
+    fn update(&mut self, counts: &BTreeMap<String, Count>) -> BTreeMap<String, (f64, f64)> {
+        let now = clock::now();
+        let Some(at) = self.at else {
+            self.at = Some(now);
+            self.counts = counts.clone();
+            return BTreeMap::new();
+        };
+        let seconds = now.since(at).0 as f64 / 1e9;
+        if seconds >= 1.0 {
+            self.rates = counts
+                .iter()
+                .map(|(name, count)| {
+                    let before = self.counts.get(name).copied().unwrap_or_default();
+                    let packets = count.packets.saturating_sub(before.packets) as f64 / seconds;
+                    let bits = count.bytes.saturating_sub(before.bytes) as f64 * 8.0 / seconds;
+                    (name.clone(), (packets, bits))
+                })
+                .collect();
+            self.at = Some(now);
+            self.counts = counts.clone();
+        }
+        self.rates.clone()
+    }
+}
+
+fn shown(digest: &str) -> String {
+    digest.chars().take(SHOWN_DIGITS).collect()
+}
+
+fn link_verdict_cells(link: LinkIndex) -> impl Iterator<Item = (&'static dataplane::schema::Counter, usize)> {
+    Reason::ALL.iter().map(move |reason| (&cells::LINK_VERDICTS, cells::link_verdict(link, *reason)))
+}
+
+fn pair_verdict_cells(pair: PairId) -> impl Iterator<Item = (&'static dataplane::schema::Counter, usize)> {
+    Reason::ALL.iter().map(move |reason| (&cells::PAIR_VERDICTS, cells::pair_verdict(pair, *reason)))
+}
+
+fn config_hash(site: &Site) -> ConfigHash {
+    let (units, device) = site.config_hashes();
+    ConfigHash {
+        device,
+        units: units
+            .into_iter()
+            .map(|(name, config_hash)| UnitHash {
+                buckets: site.units.get(&name).map_or(0, |unit| unit.shape().bucket_count()),
+                name,
+                config_hash,
+            })
+            .collect(),
+    }
+}
+
+/// What each port serves.
+fn roles(site: &Site) -> BTreeMap<&str, String> {
+    let mut roles = BTreeMap::new();
+    for link in &site.links {
+        roles.insert(link.lan_port.as_str(), format!("link {} lan", link.name));
+        roles.insert(link.wan_port.as_str(), format!("link {} wan", link.name));
+    }
+    for unit in site.units.values() {
+        for pair in unit.pairs.values() {
+            roles.insert(pair.lan_port.as_str(), format!("pair {} lan", pair.name));
+            roles.insert(pair.wan_port.as_str(), format!("pair {} wan", pair.name));
+        }
+    }
+    roles
+}
+
+/// Buckets that each pair serves, by the tables as they are.
+fn buckets_served(view: &View) -> BTreeMap<PairId, usize> {
+    let mut served = BTreeMap::new();
+    for entry in view.tables.values() {
+        if let Ok(dataplane::tables::TableEntry::Bucket(bucket)) = dataplane::tables::TableEntry::parse(entry) {
+            *served.entry(bucket.pair).or_default() += 1;
+        }
+    }
+    served
+}
+
+fn unit_of(
+    view: &View,
+    unit: &site::Unit,
+    digest: &str,
+    status: &Status,
+    read: &Cells,
+    served: &BTreeMap<PairId, usize>,
+) -> Unit {
+    let id = view.ids.units.get(&unit.name).copied();
+    let state: Option<&UnitStatus> =
+        status.units.iter().find(|other| Some(unit_id(other.unit)) == id);
+    let shares = unit.bucket_table();
+    let shares = shares.as_ref().map(dataplane::BucketTable::shares).unwrap_or_default();
+    let stand_ins = view.condition.stand_ins_of(&unit.name);
+    let buckets = unit.shape().bucket_count();
+    let mut pairs_up = 0;
+    let pairs: Vec<api::Pair> = unit
+        .pairs
+        .values()
+        .map(|pair| {
+            let name = PairName { unit: unit.name.clone(), pair: pair.name.clone() };
+            let id = view.ids.pairs.get(&name).copied().unwrap_or_default();
+            let state: Option<&PairStatus> = status.pairs.iter().find(|other| other.pair.0 == id.0);
+            pairs_up += usize::from(state.is_some_and(|state| state.state.carries()));
+            let buckets_now = served.get(&id).copied().unwrap_or_default();
+            let tx = Side::BOTH.map(|side| read.get(&cells::PAIR_OUT, cells::pair_out(id, side)));
+            let rx = read.get(&cells::PAIR_VERDICTS, cells::pair_verdict(id, Reason::Returned));
+            let average = |direction: Direction| {
+                state.and_then(|state| state.paths[direction].statistics.delay).map(|delay| delay.average.0)
+            };
+            api::Pair {
+                name: pair.name.clone(),
+                state: state.map_or("init", |state| pair_state_name(state.state)).to_owned(),
+                role: match pair.role {
+                    PairRole::Active => "active".to_owned(),
+                    PairRole::Spare => "spare".to_owned(),
+                },
+                weight: pair.weight,
+                lan_port: pair.lan_port.clone(),
+                wan_port: pair.wan_port.clone(),
+                buckets_home: shares.get(pair.name.as_str()).copied().unwrap_or_default(),
+                buckets_now,
+                share_percent: buckets_now as f64 * 100.0 / f64::from(buckets.max(1)),
+                stands_with: stand_ins.get(&pair.name).cloned().or_else(|| {
+                    stand_ins.iter().find(|(_, spare)| **spare == pair.name).map(|(down, _)| down.clone())
+                }),
+                last_reason: state.map(|state| reason_name(state.last_reason)),
+                last_change: state.map(|state| clock::calendar(state.last_change)),
+                flaps: state.map_or(0, |state| state.flaps),
+                tx_packets: tx.iter().map(|count| count.packets).sum(),
+                tx_bytes: tx.iter().map(|count| count.bytes).sum(),
+                rx_packets: rx.packets,
+                rx_bytes: rx.bytes,
+                lan_to_wan_ns: average(Direction::LanToWan),
+                wan_to_lan_ns: average(Direction::WanToLan),
+            }
+        })
+        .collect();
+    let mode = match state.map(|state| state.mode) {
+        Some(liveness::UnitMode::Bypass) => UnitMode::Bypass,
+        Some(liveness::UnitMode::Primary) => UnitMode::Primary,
+        Some(liveness::UnitMode::Auto) | None => UnitMode::Auto,
+    };
+    Unit {
+        name: unit.name.clone(),
+        state: state.map_or("bypass", |state| unit_state_name(state.state)).to_owned(),
+        mode,
+        reason: match (mode, state) {
+            (UnitMode::Auto, Some(state)) => {
+                format!("{} pairs in service, active-pairs {}", state.in_service, state.needed)
+            }
+            (UnitMode::Auto, None) => "no measurement yet".to_owned(),
+            _ => "by hand".to_owned(),
+        },
+        cores: unit.cores,
+        buckets,
+        rebalance: if unit.rebalance { "on" } else { "off" }.to_owned(),
+        fail_action: match unit.fail_action {
+            site::FailAction::Bypass => "bypass".to_owned(),
+            site::FailAction::Drop => "drop".to_owned(),
+        },
+        liveness_profile: unit.profile.clone(),
+        pairs_up,
+        pairs_total: pairs.len(),
+        active_pairs: view.site.profile_of(unit).active_pairs as usize,
+        config_hash: shown(digest),
+        pairs,
+    }
+}
+
+fn reason_name(reason: liveness::Reason) -> String {
+    match reason {
+        liveness::Reason::Added => "added".to_owned(),
+        liveness::Reason::Adopted => "adopted".to_owned(),
+        liveness::Reason::Good { count } => format!("{count} good"),
+        liveness::Reason::Losses { direction, count } => format!("{count} lost {direction}"),
+        liveness::Reason::CarrierLost { side } => format!("carrier lost on {side} port"),
+        liveness::Reason::Admin(admin) => format!("admin {}", format!("{admin:?}").to_lowercase()),
+        liveness::Reason::Suspended => "liveness suspended".to_owned(),
+    }
+}
+
+fn liveness_of(view: &View, status: &Status, profile: Option<&str>) -> Vec<PairLiveness> {
+    let mut shown = Vec::new();
+    for unit in view.site.units.values() {
+        if profile.is_some_and(|profile| profile != unit.profile) {
+            continue;
+        }
+        for pair in unit.pairs.keys() {
+            let name = PairName { unit: unit.name.clone(), pair: pair.clone() };
+            let id = view.ids.pairs.get(&name).map(|id| id.0);
+            let state = status.pairs.iter().find(|other| Some(other.pair.0) == id);
+            let path = |direction: Direction| {
+                state.map_or_else(DirectionLiveness::default, |state| path_of(&state.paths[direction]))
+            };
+            shown.push(PairLiveness {
+                profile: unit.profile.clone(),
+                unit: unit.name.clone(),
+                pair: pair.clone(),
+                state: state.map_or("init", |state| pair_state_name(state.state)).to_owned(),
+                flaps: state.map_or(0, |state| state.flaps),
+                last_reason: state.map(|state| reason_name(state.last_reason)),
+                last_change: state.map(|state| clock::calendar(state.last_change)),
+                lan_to_wan: path(Direction::LanToWan),
+                wan_to_lan: path(Direction::WanToLan),
+            });
+        }
+    }
+    shown
+}
+
+fn path_of(path: &PathStatus) -> DirectionLiveness {
+    let counters = &path.tally.counters;
+    let delay = path.statistics.delay;
+    let ns = |pick: fn(&liveness::Delay) -> Nanos| delay.as_ref().map(|delay| pick(delay).0);
+    DirectionLiveness {
+        sent: counters.sent,
+        good: counters.good,
+        lost: counters.lost,
+        late: counters.late,
+        duplicate: counters.duplicate,
+        stale: counters.stale,
+        voided: counters.voided,
+        wrong_tag: counters.wrong_tag,
+        wrong_instance: counters.wrong_instance,
+        looped: counters.looped,
+        wrong_pair: counters.wrong_pair,
+        consecutive_good: path.tally.consecutive_good.into(),
+        consecutive_lost: path.tally.consecutive_lost.into(),
+        samples: path.statistics.all.into(),
+        samples_failed: path.statistics.fail.into(),
+        min_ns: ns(|delay| delay.min),
+        avg_ns: ns(|delay| delay.average),
+        max_ns: ns(|delay| delay.max),
+        stddev_ns: ns(|delay| delay.deviation),
+        p50_ns: ns(|delay| delay.p50),
+        p99_ns: ns(|delay| delay.p99),
+        last_loss: path.last_loss.map(clock::calendar),
+    }
+}

@@ -1,0 +1,121 @@
+//! The Unix socket: one JSON object a line, each answered by one.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::{Request, Response};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+
+use crate::show::Desk;
+use crate::target::Target;
+
+/// Clients at once; more wait to be accepted.
+const CLIENTS: usize = 64;
+/// Longest request: a configuration of 100,000 flows is below 32 MiB.
+const LONGEST: u64 = 64 << 20;
+/// A client that says nothing for so long is sent away.
+const IDLE: Duration = Duration::from_secs(3600);
+
+/// The socket cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// The system says no.
+    #[error("socket {}: {source}", .path.display())]
+    Io {
+        /// The socket.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Somebody answers there.
+    #[error("socket {}: another sluiced serves it already", .path.display())]
+    Taken {
+        /// The socket.
+        path: PathBuf,
+    },
+}
+
+/// Opens the socket for its owner and group; a socket file that nobody serves is replaced.
+///
+/// # Errors
+/// [`SocketError`].
+pub async fn open(path: &Path) -> Result<UnixListener, SocketError> {
+    if UnixStream::connect(path).await.is_ok() {
+        return Err(SocketError::Taken { path: path.to_owned() });
+    }
+    let open = || {
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            fs::create_dir_all(parent)?;
+        }
+        match fs::symlink_metadata(path) {
+            Ok(found) if std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()) => {
+                fs::remove_file(path)?;
+            }
+            Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, "is a file, not a socket")),
+            Err(_) => {}
+        }
+        let listener = UnixListener::bind(path)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
+        Ok(listener)
+    };
+    open().map_err(|source| SocketError::Io { path: path.to_owned(), source })
+}
+
+/// Serves clients for as long as the process lives.
+pub async fn serve<T: Target>(listener: UnixListener, desk: Arc<Desk<T>>) {
+    let room = Arc::new(Semaphore::new(CLIENTS));
+    loop {
+        let Ok(place) = room.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let desk = desk.clone();
+                tokio::spawn(async move {
+                    if let Err(error) = attend(stream, &desk).await {
+                        tracing::debug!("client: {error}");
+                    }
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::warn!("a client could not be accepted: {error}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn attend<T: Target>(stream: UnixStream, desk: &Desk<T>) -> io::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut read = BufReader::new(read);
+    loop {
+        let mut line = Vec::new();
+        let reading = (&mut read).take(LONGEST).read_until(b'\n', &mut line);
+        let length = match tokio::time::timeout(IDLE, reading).await {
+            Ok(length) => length?,
+            Err(_) => return Ok(()),
+        };
+        if length == 0 {
+            return Ok(());
+        }
+        let response = if line.last() == Some(&b'\n') {
+            match serde_json::from_slice::<Request>(&line) {
+                Ok(request) => desk.answer(request).await,
+                Err(error) => Response::Error(format!("the request is not understood: {error}")),
+            }
+        } else {
+            Response::Error(format!("the request is cut, or longer than {LONGEST} bytes"))
+        };
+        let mut answer = serde_json::to_vec(&response)?;
+        answer.push(b'\n');
+        write.write_all(&answer).await?;
+        if length as u64 == LONGEST {
+            return Ok(());
+        }
+    }
+}

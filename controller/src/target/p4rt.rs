@@ -1,0 +1,332 @@
+//! A target over P4Runtime: another process, another machine, or the pipeline in this process.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use dataplane::PortId;
+use dataplane::entry::{Entry, P4Id, Update};
+use dataplane::schema::{PACKET_IN, PACKET_OUT};
+use dataplane::tables::Family;
+use p4runtime::client::{
+    Atomicity, Inbox, Options, PipelineAction, ResponseType, Retry, Session, State, Supervisor, Uplink,
+    WriteError,
+};
+use p4runtime::metadata::PacketLayout;
+use p4runtime::proto::p4::config::v1::P4Info;
+use p4runtime::proto::p4::v1::{
+    CounterData, CounterEntry, Entity, ForwardingPipelineConfig, Index, PacketOut, TableEntry, entity,
+};
+use p4runtime::{ElectionId, entry};
+use swpipe::counters::Count;
+use tokio::sync::watch;
+
+use super::{Standing, Target, TargetError};
+
+/// Updates in one request: a whole site fits, so that every write is all or nothing.
+const BATCH: usize = 1 << 20;
+const BATCH_BYTES: usize = 60 << 20;
+/// Keep-alives that wait for the controller.
+const PACKETS: usize = 16_384;
+
+/// A frame that the data plane hands over.
+#[derive(Clone, Debug)]
+pub struct PacketIn {
+    /// The port it came in by.
+    pub port: PortId,
+    /// When, ns on the data plane's clock.
+    pub received: u64,
+    /// The frame.
+    pub frame: Vec<u8>,
+}
+
+/// Receives frames from the data plane.
+pub struct Packets {
+    inbox: Inbox,
+    layout: PacketLayout,
+}
+
+impl Packets {
+    /// The next frame; `None` when the target is gone for good.
+    pub async fn next(&mut self) -> Option<PacketIn> {
+        loop {
+            let packet = self.inbox.packets.recv().await?;
+            if let Some(packet) = self.read(packet) {
+                return Some(packet);
+            }
+        }
+    }
+
+    /// A frame that is there already.
+    pub fn ready(&mut self) -> Option<PacketIn> {
+        while let Ok(packet) = self.inbox.packets.try_recv() {
+            if let Some(packet) = self.read(packet) {
+                return Some(packet);
+            }
+        }
+        None
+    }
+
+    fn read(&self, packet: p4runtime::proto::p4::v1::PacketIn) -> Option<PacketIn> {
+        let metadata = match self.layout.decode(&packet.metadata) {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                tracing::warn!("packet-in with unknown metadata: {error}");
+                return None;
+            }
+        };
+        Some(PacketIn {
+            port: PortId(u16::try_from(*metadata.get("ingress_port")?).ok()?),
+            received: u64::try_from(*metadata.get("receive_time")?).ok()?,
+            frame: packet.payload,
+        })
+    }
+}
+
+/// A target over P4Runtime.
+pub struct P4rt {
+    address: String,
+    uplink: Uplink,
+    standing: watch::Receiver<Standing>,
+    p4info: P4Info,
+    packet_out: PacketLayout,
+}
+
+impl P4rt {
+    /// Begins to connect, and goes on for as long as the process lives.
+    ///
+    /// # Errors
+    /// The P4Info lacks the packet headers: a bug of ours.
+    pub fn start(
+        target: p4runtime::client::Target,
+        address: String,
+        device_id: u64,
+        election_id: u128,
+    ) -> Result<(Self, Packets), p4runtime::metadata::MetadataError> {
+        let p4info = entry::p4info();
+        let layout = PacketLayout::of(&p4info, PACKET_IN.name)?;
+        let packet_out = PacketLayout::of(&p4info, PACKET_OUT.name)?;
+        let mut options = Options::new(device_id, Some(ElectionId(election_id)));
+        options.batch = BATCH;
+        options.batch_bytes = BATCH_BYTES;
+        options.packets = PACKETS;
+        options.call_deadline = Duration::from_secs(10);
+        let retry = Retry {
+            first: Duration::from_millis(50),
+            most: Duration::from_secs(1),
+            probe: Duration::from_secs(2),
+        };
+        let (supervisor, uplink, inbox) = Supervisor::new(target, options, retry);
+        tokio::spawn(supervisor.run());
+        let (report, standing) = watch::channel(Standing::Lost("not connected yet".to_owned()));
+        tokio::spawn(follow(uplink.watch(), report));
+        let packets = Packets { inbox, layout };
+        Ok((P4rt { address, uplink, standing, p4info, packet_out }, packets))
+    }
+
+    fn session(&self) -> Result<Session, TargetError> {
+        self.uplink.primary().ok_or_else(|| TargetError::Lost {
+            address: self.address.clone(),
+            reason: match self.uplink.state() {
+                State::Lost { reason, .. } => reason,
+                State::Backup { .. } => "another controller is its primary".to_owned(),
+                State::Connecting | State::Primary(_) => "connecting".to_owned(),
+            },
+        })
+    }
+
+    fn unanswered(&self, what: &str, reason: &dyn std::fmt::Display) -> TargetError {
+        TargetError::Unanswered {
+            address: self.address.clone(),
+            what: what.to_owned(),
+            reason: reason.to_string(),
+        }
+    }
+
+    fn write_error(&self, error: &WriteError, updates: &[Update]) -> TargetError {
+        let first = error.rejections.iter().find(|rejection| {
+            rejection.fault.code() != p4runtime::client::Code::Aborted
+        });
+        match (first, &error.stopped) {
+            (Some(rejection), _) => {
+                let what = updates.get(rejection.index).map_or_else(String::new, |update| {
+                    let entry = update.entry();
+                    let table = dataplane::tables::by_id(entry.table).map_or("?", |table| table.name);
+                    let name = String::from_utf8_lossy(&entry.metadata);
+                    format!("an entry of table {table} {name}")
+                });
+                TargetError::Refused {
+                    address: self.address.clone(),
+                    what: what.trim_end().to_owned(),
+                    reason: rejection.fault.message().to_owned(),
+                }
+            }
+            (None, Some(stopped)) => self.unanswered("a write", &stopped.cause),
+            (None, None) => self.unanswered("a write", error),
+        }
+    }
+}
+
+/// Reduces the session's states to what the controller acts on.
+async fn follow(mut states: watch::Receiver<State>, report: watch::Sender<Standing>) {
+    let mut connection = 0;
+    loop {
+        let standing = match &*states.borrow_and_update() {
+            State::Primary(_) => {
+                connection += 1;
+                Some(Standing::Primary(connection))
+            }
+            State::Backup { .. } => Some(Standing::Backup),
+            State::Lost { reason, .. } => Some(Standing::Lost(reason.clone())),
+            State::Connecting => None,
+        };
+        if let Some(standing) = standing {
+            report.send_replace(standing);
+        }
+        if states.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+fn count(data: Option<&CounterData>) -> Count {
+    data.map_or_else(Count::default, |data| Count {
+        packets: u64::try_from(data.packet_count).unwrap_or(0),
+        bytes: u64::try_from(data.byte_count).unwrap_or(0),
+    })
+}
+
+impl Target for P4rt {
+    fn address(&self) -> String {
+        self.address.clone()
+    }
+
+    fn standing(&self) -> watch::Receiver<Standing> {
+        self.standing.clone()
+    }
+
+    async fn prepare(&self) -> Result<bool, TargetError> {
+        let session = self.session()?;
+        let wanted = ForwardingPipelineConfig::new(self.p4info.clone(), Vec::new(), cookie(&self.p4info));
+        // A device without a pipeline answers FAILED_PRECONDITION, which is no fault here.
+        let current = session.pipeline(ResponseType::CookieOnly).await.ok().flatten();
+        if current.and_then(|config| config.cookie) == wanted.cookie {
+            return Ok(false);
+        }
+        session
+            .set_pipeline(PipelineAction::VerifyAndCommit, Some(wanted))
+            .await
+            .map_err(|error| self.unanswered("the pipeline configuration", &error))?;
+        Ok(true)
+    }
+
+    async fn write(&self, updates: Vec<Update>) -> Result<(), TargetError> {
+        if updates.is_empty() {
+            return Ok(());
+        }
+        let wire = updates.iter().map(entry::update_to_wire).collect();
+        let session = self.session()?;
+        session
+            .write(wire, Atomicity::DataplaneAtomic)
+            .await
+            .map_err(|error| self.write_error(&error, &updates))
+    }
+
+    async fn entries(&self) -> Result<Vec<Entry>, TargetError> {
+        // Default actions are read by tables of their own: those without match fields.
+        let mut filters = vec![Entity::from(TableEntry::default())];
+        for table in dataplane::tables::ALL.iter().filter(|table| table.key.is_empty()) {
+            filters.push(Entity::from(TableEntry {
+                table_id: table.id,
+                is_default_action: true,
+                ..TableEntry::default()
+            }));
+        }
+        let entities = self
+            .session()?
+            .read(filters)
+            .await
+            .map_err(|error| self.unanswered("a read of its tables", &error))?;
+        let mut entries = Vec::with_capacity(entities.len());
+        for entity in entities {
+            if let Some(entity::Entity::TableEntry(wire)) = entity.entity {
+                entries.push(entry::from_wire(&wire).map_err(|fault| {
+                    self.unanswered("a read of its tables", &fault.message())
+                })?);
+            }
+        }
+        Ok(entries)
+    }
+
+    async fn counters(&self, cells: Vec<(P4Id, usize)>) -> Result<Vec<Count>, TargetError> {
+        let filters = cells
+            .iter()
+            .map(|(counter, index)| {
+                Entity::from(CounterEntry {
+                    counter_id: *counter,
+                    index: Some(Index { index: *index as i64 }),
+                    data: None,
+                })
+            })
+            .collect();
+        let entities = self
+            .session()?
+            .read(filters)
+            .await
+            .map_err(|error| self.unanswered("a read of counters", &error))?;
+        let mut values: HashMap<(P4Id, usize), Count> = HashMap::with_capacity(entities.len());
+        for entity in entities {
+            if let Some(entity::Entity::CounterEntry(cell)) = entity.entity {
+                let index = cell.index.map_or(0, |index| index.index) as usize;
+                values.insert((cell.counter_id, index), count(cell.data.as_ref()));
+            }
+        }
+        Ok(cells.iter().map(|cell| values.get(cell).copied().unwrap_or_default()).collect())
+    }
+
+    async fn rule_counters(&self) -> Result<Vec<(Entry, Count)>, TargetError> {
+        let filters = Family::BOTH
+            .iter()
+            .map(|family| {
+                Entity::from(TableEntry {
+                    table_id: family.table(),
+                    counter_data: Some(CounterData::default()),
+                    ..TableEntry::default()
+                })
+            })
+            .collect();
+        let entities = self
+            .session()?
+            .read(filters)
+            .await
+            .map_err(|error| self.unanswered("a read of rule counters", &error))?;
+        let mut rules = Vec::with_capacity(entities.len());
+        for entity in entities {
+            if let Some(entity::Entity::TableEntry(wire)) = entity.entity {
+                let value = count(wire.counter_data.as_ref());
+                let entry = entry::from_wire(&wire)
+                    .map_err(|fault| self.unanswered("a read of rule counters", &fault.message()))?;
+                rules.push((entry, value));
+            }
+        }
+        Ok(rules)
+    }
+
+    async fn send(&self, port: PortId, frame: Vec<u8>) -> Result<(), TargetError> {
+        let metadata = self
+            .packet_out
+            .encode(&[("egress_port", port.0.into())])
+            .map_err(|error| self.unanswered("a packet-out", &error))?;
+        self.session()?
+            .send_packet(PacketOut { payload: frame, metadata })
+            .await
+            .map_err(|error| self.unanswered("a packet-out", &error))
+    }
+}
+
+/// Tells one P4Info from another, so that a device that runs ours already is left alone.
+fn cookie(p4info: &P4Info) -> u64 {
+    use p4runtime::proto::Message as _;
+    use sha2::{Digest, Sha256};
+    let digest = Sha256::digest(p4info.encode_to_vec());
+    digest.first_chunk().map_or(1, |bytes| u64::from_be_bytes(*bytes)).max(1)
+}

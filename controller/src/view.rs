@@ -1,0 +1,73 @@
+//! What the controller knows at one instant, for everything that only looks.
+
+use std::sync::{Arc, OnceLock};
+
+use dataplane::PortId;
+use site::{Condition, Ids, PairName, Site};
+use swpipe::device::{Atomicity, Device};
+
+use crate::difference::Entries;
+
+/// One instant; a change makes a new one.
+#[derive(Clone)]
+pub struct View {
+    /// The running configuration.
+    pub site: Arc<Site>,
+    /// Numbers in force.
+    pub ids: Arc<Ids>,
+    /// Pairs and units as the tables have them.
+    pub condition: Arc<Condition>,
+    /// The entries of the data plane.
+    pub tables: Arc<Entries>,
+    /// Applied configurations and repairs since the start.
+    pub epoch: u64,
+    /// Made on the first look-up.
+    model: Arc<OnceLock<Device>>,
+}
+
+impl View {
+    /// A view without a model yet.
+    #[must_use]
+    pub fn new(
+        site: Arc<Site>,
+        ids: Arc<Ids>,
+        condition: Arc<Condition>,
+        tables: Arc<Entries>,
+        epoch: u64,
+    ) -> Self {
+        View { site, ids, condition, tables, epoch, model: Arc::default() }
+    }
+
+    /// The data plane's tables in the software pipeline's model of them.
+    #[must_use]
+    pub fn model(&self) -> &Device {
+        self.model.get_or_init(|| {
+            let device = Device::default();
+            let updates = crate::difference::difference(&Entries::new(), &self.tables);
+            // What the data plane took, its model takes; a fault would be shown by the look-up itself.
+            if let Err(results) = device.write(&updates, Atomicity::ContinueOnError) {
+                let faults = results.iter().filter(|result| result.is_err()).count();
+                tracing::error!(faults, "the model refuses entries that the data plane has");
+            }
+            device
+        })
+    }
+
+    /// Name of the port with this number.
+    #[must_use]
+    pub fn port_name(&self, id: PortId) -> Option<&str> {
+        self.site.ports.values().find(|port| port.id == id).map(|port| port.name.as_str())
+    }
+
+    /// Name of the pair with this number.
+    #[must_use]
+    pub fn pair_name(&self, id: dataplane::PairId) -> Option<&PairName> {
+        self.ids.pairs.iter().find(|(_, other)| **other == id).map(|(name, _)| name)
+    }
+
+    /// Name of the unit with this number.
+    #[must_use]
+    pub fn unit_name(&self, id: dataplane::UnitId) -> Option<&str> {
+        self.ids.units.iter().find(|(_, other)| **other == id).map(|(name, _)| name.as_str())
+    }
+}

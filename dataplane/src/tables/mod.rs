@@ -1,0 +1,166 @@
+//! The tables in the order in which a frame meets them, one file each: schema and typed entry.
+
+mod buckets;
+mod links;
+mod pair_ports;
+mod pair_state;
+mod port_mtu;
+mod ports;
+mod rules;
+mod steering;
+mod units;
+
+pub use buckets::BucketEntry;
+pub use links::LinkEntry;
+pub use pair_ports::PairPortEntry;
+pub use pair_state::{PairForwarding, PairStateEntry};
+pub use port_mtu::PortMtuEntry;
+pub use ports::{PortEntry, PortRole};
+pub use rules::{
+    Family, LLC_PRESENT, Masked, PortRange, RuleAction, RuleEntry, RuleField, RuleMatch, VLAN_PRESENT,
+};
+pub use steering::SteeringEntry;
+pub use units::{UnitEntry, UnitMode};
+
+use crate::entry::{Condition, Entry, EntryError, P4Id};
+use crate::schema::{Action, Table};
+
+/// All tables, in the order in which a frame meets them.
+pub static ALL: [&Table; 10] = [
+    &steering::TABLE,
+    &ports::TABLE,
+    &rules::TABLE_V4,
+    &rules::TABLE_V6,
+    &units::TABLE,
+    &buckets::TABLE,
+    &pair_state::TABLE,
+    &pair_ports::TABLE,
+    &links::TABLE,
+    &port_mtu::TABLE,
+];
+
+/// All actions, each once.
+#[must_use]
+pub fn actions() -> Vec<&'static Action> {
+    let mut actions: Vec<&'static Action> =
+        ALL.iter().flat_map(|table| table.actions.iter().copied().chain([table.default_action])).collect();
+    actions.sort_by_key(|action| action.id);
+    actions.dedup_by_key(|action| action.id);
+    actions
+}
+
+/// The table of this id.
+#[must_use]
+pub fn by_id(id: P4Id) -> Option<&'static Table> {
+    ALL.iter().find(|table| table.id == id).copied()
+}
+
+/// An entry with its meaning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TableEntry {
+    /// How steering headers look.
+    Steering(SteeringEntry),
+    /// What a port is for.
+    Port(PortEntry),
+    /// A flow rule.
+    Rule(Box<RuleEntry>),
+    /// A unit.
+    Unit(UnitEntry),
+    /// Pair and core of a bucket.
+    Bucket(BucketEntry),
+    /// Whether a pair carries traffic.
+    PairState(PairStateEntry),
+    /// The port of one side of a pair.
+    PairPort(PairPortEntry),
+    /// The port of one side of a link.
+    Link(LinkEntry),
+    /// The MTU of a port.
+    PortMtu(PortMtuEntry),
+}
+
+impl TableEntry {
+    /// Checks an entry against the schema and reads it.
+    ///
+    /// # Errors
+    /// What the schema does not allow, or a parameter without meaning.
+    pub fn parse(entry: &Entry) -> Result<Self, EntryError> {
+        let table = by_id(entry.table).ok_or(EntryError::UnknownTable(entry.table))?;
+        table.check(entry)?;
+        let reader = EntryReader { entry, table };
+        match entry.table {
+            id if id == steering::TABLE.id => SteeringEntry::read(&reader).map(Self::Steering),
+            id if id == ports::TABLE.id => PortEntry::read(&reader).map(Self::Port),
+            id if id == rules::TABLE_V4.id => {
+                RuleEntry::read(&reader, Family::V4).map(|rule| Self::Rule(Box::new(rule)))
+            }
+            id if id == rules::TABLE_V6.id => {
+                RuleEntry::read(&reader, Family::V6).map(|rule| Self::Rule(Box::new(rule)))
+            }
+            id if id == units::TABLE.id => UnitEntry::read(&reader).map(Self::Unit),
+            id if id == buckets::TABLE.id => Ok(Self::Bucket(BucketEntry::read(&reader))),
+            id if id == pair_state::TABLE.id => PairStateEntry::read(&reader).map(Self::PairState),
+            id if id == pair_ports::TABLE.id => Ok(Self::PairPort(PairPortEntry::read(&reader))),
+            id if id == links::TABLE.id => Ok(Self::Link(LinkEntry::read(&reader))),
+            id if id == port_mtu::TABLE.id => Ok(Self::PortMtu(PortMtuEntry::read(&reader))),
+            id => Err(EntryError::UnknownTable(id)),
+        }
+    }
+}
+
+/// Reads the numbers of an entry that the schema has accepted.
+struct EntryReader<'e> {
+    entry: &'e Entry,
+    table: &'static Table,
+}
+
+impl EntryReader<'_> {
+    /// Value of an exact field.
+    fn exact(&self, field: P4Id) -> u128 {
+        match self.condition(field) {
+            Some(Condition::Exact(value)) => value,
+            _ => 0,
+        }
+    }
+
+    fn condition(&self, field: P4Id) -> Option<Condition> {
+        self.entry.key.iter().find(|(id, _)| *id == field).map(|(_, condition)| *condition)
+    }
+
+    /// Parameter at `index`, from 0.
+    fn param(&self, index: usize) -> u128 {
+        self.entry.params.get(index).copied().unwrap_or(0)
+    }
+
+    fn bad_param(&self, index: usize, wanted: &'static str) -> EntryError {
+        let action = self
+            .table
+            .actions
+            .iter()
+            .copied()
+            .chain([self.table.default_action])
+            .find(|action| action.id == self.entry.action);
+        EntryError::Param {
+            action: action.map_or("", |action| action.name),
+            param: action.and_then(|action| action.params.get(index)).map_or("", |param| param.name),
+            value: self.param(index),
+            wanted,
+        }
+    }
+
+    fn unknown_action(&self) -> EntryError {
+        EntryError::UnknownAction { table: self.table.name, action: self.entry.action }
+    }
+}
+
+/// An entry of a table whose fields are exact.
+fn exact_entry(table: &Table, key: &[(P4Id, u128)], action: &Action, params: &[u128]) -> Entry {
+    Entry {
+        table: table.id,
+        key: key.iter().map(|(field, value)| (*field, Condition::Exact(*value))).collect(),
+        priority: 0,
+        action: action.id,
+        params: params.to_vec(),
+        metadata: Vec::new(),
+        is_default: false,
+    }
+}

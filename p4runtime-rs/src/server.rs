@@ -1,0 +1,19 @@
+//! What a P4Runtime server needs besides its entities: arbitration, the clients' streams, error statuses.
+//!
+//! Implement [`P4Runtime`] and wrap it with [`service`]. [`Controllers`] serves `StreamChannel` and tells
+//! which requests may change the device; [`WriteErrors`](crate::WriteErrors) makes the status of a batch.
+
+mod arbitration;
+mod controllers;
+
+pub use crate::proto::p4::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
+pub use arbitration::{Arbitration, Claim, ClientId, Notice, Refusal};
+pub use controllers::{Controllers, Delivery, Inbound, Limits, ResponseStream, WritePermit};
+
+/// Largest request the service takes, in bytes: device configurations exceed gRPC's usual 4 MiB.
+pub const MAX_REQUEST_BYTES: usize = 64 << 20;
+
+/// The tonic service of an implementation, with [`MAX_REQUEST_BYTES`].
+pub fn service<T: P4Runtime>(implementation: T) -> P4RuntimeServer<T> {
+    P4RuntimeServer::new(implementation).max_decoding_message_size(MAX_REQUEST_BYTES)
+}

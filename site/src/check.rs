@@ -1,0 +1,766 @@
+//! The rules of the tree: what is written, checked as a whole. Every fault is reported, not the first alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use dataplane::buckets::{MAX_BUCKETS, MAX_CORES, MIN_BUCKETS};
+use dataplane::schema::counters::{LINKS, PAIRS};
+use dataplane::steering::{DOT1Q_TPID, NATIVE_TPID};
+use dataplane::{BucketTable, Method, PortId, SteeringMode, UnitShape};
+
+use crate::fault::{Fault, SiteError};
+use crate::flow::{self, Flow, FlowAction};
+use crate::ids::PairName;
+use crate::tree::{
+    Admin, FlowTree, LinkTree, Number, PairTree, PortTree, ProfileTree, SteeringTree, Switch, Tree, UnitTree,
+};
+use crate::value;
+
+/// VID of link 0 in `dot1q` mode where none is configured.
+const DEFAULT_BASE_VID: u16 = 100;
+const SPEEDS: [&str; 5] = ["10g", "25g", "40g", "50g", "100g"];
+/// EtherTypes that the parse reads; a native steering header cannot look like one of them.
+const PARSED_ETHERTYPES: [u16; 9] = [
+    0x8100,
+    0x88a8,
+    0x9100,
+    0x8847,
+    0x8848,
+    0x8864,
+    0x0800,
+    0x86dd,
+    dataplane::keepalive::KEEP_ALIVE_ETHERTYPE,
+];
+
+/// A site's configuration that keeps all rules.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Site {
+    /// Ports by name.
+    pub ports: BTreeMap<String, Port>,
+    /// Liveness profiles by name; `default` is always there.
+    pub profiles: BTreeMap<String, ProfileConfig>,
+    /// Hash input.
+    pub method: Method,
+    /// Steering headers.
+    pub steering: SteeringMode,
+    /// Links in the order of the configuration.
+    pub links: Vec<Link>,
+    /// Units by name.
+    pub units: BTreeMap<String, Unit>,
+    /// Flows in the order of the configuration.
+    pub flows: Vec<Flow>,
+    /// What is allowed but worth knowing.
+    pub warnings: Vec<Warning>,
+    /// The configuration as it was read.
+    pub written: serde_json::Value,
+}
+
+/// Something that is allowed but worth knowing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Where.
+    pub path: String,
+    /// What.
+    pub text: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.text)
+    }
+}
+
+/// A port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Name.
+    pub name: String,
+    /// In the data plane: number * 4 + lane.
+    pub id: PortId,
+    /// Front panel number, 1..=65.
+    pub number: u8,
+    /// 0..=3.
+    pub lane: u8,
+    /// Of the lane.
+    pub speed: Option<String>,
+    /// Bytes after the Ethernet header, 64..=10240.
+    pub mtu: u16,
+    /// As written.
+    pub description: Option<String>,
+    /// Linux interface, on the software pipeline.
+    pub interface: Option<String>,
+}
+
+/// A link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Name.
+    pub name: String,
+    /// Name of the LAN port.
+    pub lan_port: String,
+    /// Name of the WAN port.
+    pub wan_port: String,
+    /// As written.
+    pub description: Option<String>,
+}
+
+/// What happens to a down pair's share with `rebalance off`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailAction {
+    /// Soft bypass.
+    #[default]
+    Bypass,
+    /// Drop.
+    Drop,
+}
+
+/// A unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// Name.
+    pub name: String,
+    /// Behind each pair, 1..=256.
+    pub cores: u16,
+    /// Name of the profile.
+    pub profile: String,
+    /// Others take a down pair's share.
+    pub rebalance: bool,
+    /// Set by hand.
+    pub buckets: Option<u32>,
+    /// For a down pair's share.
+    pub fail_action: FailAction,
+    /// Pairs by name.
+    pub pairs: BTreeMap<String, PairConfig>,
+}
+
+/// `active` or `spare`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PairRole {
+    /// Has a share of its own.
+    #[default]
+    Active,
+    /// Stands in for a down pair.
+    Spare,
+}
+
+/// A pair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PairConfig {
+    /// Name.
+    pub name: String,
+    /// Name of the LAN port.
+    pub lan_port: String,
+    /// Name of the WAN port.
+    pub wan_port: String,
+    /// 1..=100.
+    pub weight: u8,
+    /// Active or spare.
+    pub role: PairRole,
+    /// By the engineer.
+    pub admin: Admin,
+}
+
+/// A liveness profile; see the `liveness` crate for what the numbers do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileConfig {
+    /// Name.
+    pub name: String,
+    /// ms, 0..=600000.
+    pub initial_delay: u32,
+    /// ms, 1..=60000.
+    pub interval: u32,
+    /// 1..=1000.
+    pub probes_down_count: u32,
+    /// 1..=1000.
+    pub probes_up_count: u32,
+    /// us, 1..=60000000; the interval where it is not set.
+    pub max_delay: Option<u32>,
+    /// 1..=512.
+    pub active_pairs: u32,
+    /// 1..=1000.
+    pub sampling_count: u32,
+    /// ms, 0..=60000.
+    pub suspend_limit: u32,
+}
+
+impl ProfileConfig {
+    fn named(name: &str) -> Self {
+        ProfileConfig {
+            name: name.to_owned(),
+            initial_delay: 1000,
+            interval: 100,
+            probes_down_count: 5,
+            probes_up_count: 5,
+            max_delay: None,
+            active_pairs: 1,
+            sampling_count: 10,
+            suspend_limit: 3000,
+        }
+    }
+}
+
+impl Unit {
+    /// What the bucket table depends on.
+    #[must_use]
+    pub fn shape(&self) -> UnitShape {
+        let of_role = |role| self.pairs.values().filter(move |pair| pair.role == role);
+        UnitShape {
+            active: of_role(PairRole::Active).map(|pair| (pair.name.clone(), pair.weight)).collect(),
+            spares: of_role(PairRole::Spare).map(|pair| pair.name.clone()).collect(),
+            cores: self.cores,
+            buckets: self.buckets,
+        }
+    }
+
+    /// The home table; `None` where the unit has no active pair.
+    #[must_use]
+    pub fn bucket_table(&self) -> Option<BucketTable> {
+        BucketTable::build(&self.shape()).ok()
+    }
+}
+
+impl Site {
+    /// Reads a configuration: RFC 7951 JSON of the module `sluice`.
+    ///
+    /// # Errors
+    /// [`SiteError::Shape`] with path, line and column where it is no JSON of the tree's shape, else all
+    /// faults.
+    pub fn from_json(text: &str) -> Result<Self, SiteError> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let tree: Tree = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+            let path = error.path().to_string();
+            let at = if path == "." { String::new() } else { format!("at {path}: ") };
+            SiteError::Shape(format!("{at}{}", error.into_inner()))
+        })?;
+        deserializer.end().map_err(|error| SiteError::Shape(error.to_string()))?;
+        let written = serde_json::from_str(text).map_err(|error| SiteError::Shape(error.to_string()))?;
+        let mut check = Check::default();
+        let site = check.site(&tree, written);
+        if check.faults.is_empty() { Ok(site) } else { Err(SiteError::Faults(check.faults)) }
+    }
+
+    /// All pairs: units in name order, pairs in name order.
+    pub fn pair_names(&self) -> impl Iterator<Item = PairName> {
+        self.units.values().flat_map(|unit| {
+            unit.pairs.keys().map(|pair| PairName { unit: unit.name.clone(), pair: pair.clone() })
+        })
+    }
+
+    /// A pair's configuration.
+    #[must_use]
+    pub fn pair(&self, name: &PairName) -> Option<&PairConfig> {
+        self.units.get(&name.unit)?.pairs.get(&name.pair)
+    }
+
+    /// The profile of a unit.
+    #[must_use]
+    pub fn profile_of(&self, unit: &Unit) -> ProfileConfig {
+        self.profiles.get(&unit.profile).cloned().unwrap_or_else(|| ProfileConfig::named(&unit.profile))
+    }
+
+    /// The unit only gets copies.
+    #[must_use]
+    pub fn is_copy_unit(&self, unit: &str) -> bool {
+        self.flows
+            .iter()
+            .any(|flow| matches!(&flow.action, FlowAction::ToUnit { unit: to, copy: true } if to == unit))
+    }
+
+    /// Digests of the units by name, and of the device.
+    #[must_use]
+    pub fn config_hashes(&self) -> (BTreeMap<String, String>, String) {
+        let units: BTreeMap<String, String> = self
+            .units
+            .values()
+            .filter_map(|unit| Some((unit.name.clone(), unit.bucket_table()?.config_hash(self.method))))
+            .collect();
+        let device = dataplane::buckets::device_hash(units.values().map(String::as_str));
+        (units, device)
+    }
+}
+
+#[derive(Default)]
+struct Check {
+    faults: Vec<Fault>,
+    warnings: Vec<Warning>,
+    /// Port name to what serves it.
+    serving: BTreeMap<String, String>,
+}
+
+impl Check {
+    fn fault(&mut self, path: impl Into<String>, value: impl fmt::Display, reason: impl Into<String>) {
+        self.faults.push(Fault { path: path.into(), value: value.to_string(), reason: reason.into() });
+    }
+
+    fn warn(&mut self, path: impl Into<String>, text: impl Into<String>) {
+        self.warnings.push(Warning { path: path.into(), text: text.into() });
+    }
+
+    fn name(&mut self, path: &str, name: &str) {
+        let fine = (1..=63).contains(&name.len())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        if !fine {
+            self.fault(path, name, "a name is 1..63 of letters, digits, '-', '_', '.'");
+        }
+    }
+
+    fn number(&mut self, path: &str, value: i64, low: i64, high: i64) -> i64 {
+        if !(low..=high).contains(&value) {
+            self.fault(path, value, format!("must be {low}..{high}"));
+        }
+        value.clamp(low, high)
+    }
+
+    fn word<'w>(&mut self, path: &str, value: Option<&'w str>, words: &[&'w str]) -> &'w str {
+        let first = words.first().copied().unwrap_or_default();
+        let Some(value) = value else { return first };
+        if words.contains(&value) {
+            return value;
+        }
+        self.fault(path, value, format!("must be one of {}", words.join(", ")));
+        first
+    }
+
+    fn site(&mut self, tree: &Tree, written: serde_json::Value) -> Site {
+        for (name, part) in [
+            ("snmp", &tree.snmp),
+            ("prometheus", &tree.prometheus),
+            ("logger", &tree.logger),
+            ("access", &tree.access),
+        ] {
+            if part.is_some() {
+                self.warn(name, "is kept but has no effect in this version");
+            }
+        }
+        let ports = self.ports(&tree.port);
+        let profiles = self.profiles(&tree.liveness.profile);
+        let balancer = &tree.balancer;
+        let links = self.links(&balancer.link, &ports);
+        let steering = self.steering(&balancer.steering_header, links.len());
+        let units = self.units(&balancer.ecofilter_unit, &ports, &profiles);
+        let flows = self.flows(&balancer.flow, &links, &units);
+        self.check_mtus(&ports, &links, &units);
+        Site {
+            ports,
+            profiles,
+            method: balancer.balancing_method,
+            steering,
+            links,
+            units,
+            flows,
+            warnings: std::mem::take(&mut self.warnings),
+            written,
+        }
+    }
+
+    fn ports(&mut self, trees: &[PortTree]) -> BTreeMap<String, Port> {
+        let mut ports = BTreeMap::new();
+        let mut lanes: BTreeMap<(i64, i64), String> = BTreeMap::new();
+        let mut interfaces: BTreeMap<String, String> = BTreeMap::new();
+        let mut speeds: BTreeMap<i64, (String, String)> = BTreeMap::new();
+        for tree in trees {
+            let path = format!("port {}", tree.name);
+            self.name(&path, &tree.name);
+            let number = self.number(&format!("{path} number"), tree.number, 1, 65);
+            let lane = self.number(&format!("{path} lane"), tree.lane, 0, 3);
+            let mtu = self.number(&format!("{path} mtu"), tree.mtu, 64, 10240);
+            if let Some(speed) = &tree.speed {
+                self.word(&format!("{path} speed"), Some(speed), &SPEEDS);
+                let (other, other_speed) =
+                    speeds.entry(number).or_insert_with(|| (tree.name.clone(), speed.clone()));
+                if other_speed != speed {
+                    let reason =
+                        format!("lanes of one connector need equal speed; port {other} is {other_speed}");
+                    self.fault(format!("{path} speed"), speed, reason);
+                }
+            }
+            if let Some(other) = lanes.insert((number, lane), tree.name.clone()) {
+                let reason = format!("port {other} has this number and lane already");
+                self.fault(format!("{path} number"), format!("{number}/{lane}"), reason);
+            }
+            if let Some(interface) = &tree.interface {
+                // IFNAMSIZ less the terminating zero.
+                if !(1..=15).contains(&interface.len()) || interface.contains(['/', ' ']) {
+                    self.fault(format!("{path} interface"), interface, "is no name of a Linux interface");
+                }
+                if let Some(other) = interfaces.insert(interface.clone(), tree.name.clone()) {
+                    self.fault(
+                        format!("{path} interface"),
+                        interface,
+                        format!("port {other} has this interface already"),
+                    );
+                }
+            }
+            let port = Port {
+                name: tree.name.clone(),
+                id: PortId((number * 4 + lane) as u16),
+                number: number as u8,
+                lane: lane as u8,
+                speed: tree.speed.clone(),
+                mtu: mtu as u16,
+                description: tree.description.clone(),
+                interface: tree.interface.clone(),
+            };
+            if ports.insert(tree.name.clone(), port).is_some() {
+                self.fault(&path, &tree.name, "two ports have this name");
+            }
+        }
+        ports
+    }
+
+    fn profiles(&mut self, trees: &[ProfileTree]) -> BTreeMap<String, ProfileConfig> {
+        let mut profiles = BTreeMap::from([("default".to_owned(), ProfileConfig::named("default"))]);
+        let mut seen = BTreeSet::new();
+        for tree in trees {
+            let path = format!("liveness profile {}", tree.name);
+            self.name(&path, &tree.name);
+            if !seen.insert(&tree.name) {
+                self.fault(&path, &tree.name, "two profiles have this name");
+            }
+            let defaults = ProfileConfig::named(&tree.name);
+            let mut number = |leaf: &str, value: Option<i64>, default: u32, low: i64, high: i64| {
+                value.map_or(default, |value| self.number(&format!("{path} {leaf}"), value, low, high) as u32)
+            };
+            let profile = ProfileConfig {
+                initial_delay: number(
+                    "initial-delay",
+                    tree.initial_delay,
+                    defaults.initial_delay,
+                    0,
+                    600_000,
+                ),
+                interval: number("interval", tree.interval, defaults.interval, 1, 60_000),
+                probes_down_count: number("probes-down-count", tree.probes_down_count, 5, 1, 1000),
+                probes_up_count: number("probes-up-count", tree.probes_up_count, 5, 1, 1000),
+                max_delay: tree.max_delay.map(|value| number("max-delay", Some(value), 0, 1, 60_000_000)),
+                active_pairs: number("active-pairs", tree.active_pairs, 1, 1, PAIRS as i64),
+                sampling_count: number("sampling-count", tree.sampling_count, 10, 1, 1000),
+                suspend_limit: number("suspend-limit", tree.suspend_limit, 3000, 0, 60_000),
+                name: tree.name.clone(),
+            };
+            for (leaf, value, off) in [
+                ("mode", &tree.mode, "standard"),
+                ("reference", &tree.reference, "none"),
+                ("hold-down", &tree.hold_down, "off"),
+                ("probe-cores", &tree.probe_cores, "off"),
+            ] {
+                if let Some(value) = value.as_ref().filter(|value| value.as_str() != off) {
+                    let reason = format!("is not supported by this version; leave it out or set it to {off}");
+                    self.fault(format!("{path} {leaf}"), value, reason);
+                }
+            }
+            profiles.insert(tree.name.clone(), profile);
+        }
+        profiles
+    }
+
+    /// A port that exists and that nothing else uses.
+    fn serve(&mut self, path: String, port: &str, purpose: String, ports: &BTreeMap<String, Port>) {
+        if !ports.contains_key(port) {
+            self.fault(path, port, "there is no such port");
+            return;
+        }
+        if let Some(other) = self.serving.get(port) {
+            let reason = format!("the port serves {other} already; a port serves one purpose only");
+            self.fault(path, port, reason);
+            return;
+        }
+        self.serving.insert(port.to_owned(), purpose);
+    }
+
+    fn links(&mut self, trees: &[LinkTree], ports: &BTreeMap<String, Port>) -> Vec<Link> {
+        if trees.len() > LINKS {
+            self.fault(
+                "ecofilter-balancer link",
+                format!("{} links", trees.len()),
+                format!("a steering header can name at most {LINKS}"),
+            );
+        }
+        let mut seen = BTreeSet::new();
+        for tree in trees {
+            let path = format!("ecofilter-balancer link {}", tree.name);
+            self.name(&path, &tree.name);
+            if !seen.insert(&tree.name) {
+                self.fault(&path, &tree.name, "two links have this name");
+            }
+            for (side, port) in [("lan", &tree.lan_port), ("wan", &tree.wan_port)] {
+                let purpose = format!("link {} {side}", tree.name);
+                self.serve(format!("{path} {side}-port"), port, purpose, ports);
+            }
+        }
+        trees
+            .iter()
+            .map(|tree| Link {
+                name: tree.name.clone(),
+                lan_port: tree.lan_port.clone(),
+                wan_port: tree.wan_port.clone(),
+                description: tree.description.clone(),
+            })
+            .collect()
+    }
+
+    fn steering(&mut self, tree: &SteeringTree, links: usize) -> SteeringMode {
+        let path = "ecofilter-balancer steering-header";
+        let mode = self.word(&format!("{path} mode"), tree.mode.as_deref(), &["native", "dot1q"]);
+        let default = if mode == "native" { NATIVE_TPID } else { DOT1Q_TPID };
+        let tpid = tree.tpid.as_ref().map_or(default, |text: &Number| {
+            value::number(text, 0x0600, 0xffff).map_or_else(
+                |reason| {
+                    self.fault(format!("{path} tpid"), text, reason);
+                    default
+                },
+                |number| number as u16,
+            )
+        });
+        if mode == "native" {
+            if PARSED_ETHERTYPES.contains(&tpid) {
+                self.fault(
+                    format!("{path} tpid"),
+                    format!("{tpid:#06x}"),
+                    "operators' frames carry this EtherType; choose one that they do not, such as 0x88b6",
+                );
+            }
+            if let Some(vid) = tree.base_vid {
+                self.fault(format!("{path} base-vid"), vid, "has a meaning in mode dot1q only");
+            }
+            return SteeringMode::Native { tpid };
+        }
+        let last = 4094 - (links.max(1) as i64 - 1);
+        let base = tree.base_vid.unwrap_or(DEFAULT_BASE_VID.into());
+        let base_vid = self.number(&format!("{path} base-vid"), base, 1, last.max(1)) as u16;
+        SteeringMode::Dot1q { tpid, base_vid }
+    }
+
+    fn units(
+        &mut self,
+        trees: &[UnitTree],
+        ports: &BTreeMap<String, Port>,
+        profiles: &BTreeMap<String, ProfileConfig>,
+    ) -> BTreeMap<String, Unit> {
+        if trees.len() > 256 {
+            let value = format!("{} units", trees.len());
+            self.fault("ecofilter-balancer ecofilter-unit", value, "at most 256 units");
+        }
+        let pairs: usize = trees.iter().map(|tree| tree.pair.len()).sum();
+        if pairs > PAIRS {
+            let value = format!("{pairs} pairs");
+            self.fault("ecofilter-balancer ecofilter-unit", value, format!("at most {PAIRS} pairs in all"));
+        }
+        let mut units = BTreeMap::new();
+        for tree in trees {
+            let unit = self.unit(tree, ports, profiles);
+            if units.insert(tree.name.clone(), unit).is_some() {
+                let path = format!("ecofilter-balancer ecofilter-unit {}", tree.name);
+                self.fault(path, &tree.name, "two units have this name");
+            }
+        }
+        units
+    }
+
+    fn unit(
+        &mut self,
+        tree: &UnitTree,
+        ports: &BTreeMap<String, Port>,
+        profiles: &BTreeMap<String, ProfileConfig>,
+    ) -> Unit {
+        let path = format!("ecofilter-balancer ecofilter-unit {}", tree.name);
+        self.name(&path, &tree.name);
+        let cores = self.number(&format!("{path} cores"), tree.cores, 1, MAX_CORES.into()) as u16;
+        let profile = tree.liveness_profile.clone().unwrap_or_else(|| "default".to_owned());
+        if !profiles.contains_key(&profile) {
+            self.fault(format!("{path} liveness-profile"), &profile, "there is no such liveness profile");
+        }
+        let buckets = tree.buckets.map(|buckets| {
+            let fine = (i64::from(MIN_BUCKETS)..=i64::from(MAX_BUCKETS)).contains(&buckets)
+                && buckets.count_ones() == 1;
+            if !fine {
+                self.fault(format!("{path} buckets"), buckets, "must be a power of two within 1024..65536");
+            }
+            buckets.clamp(i64::from(MIN_BUCKETS), i64::from(MAX_BUCKETS)) as u32
+        });
+        let fail_action =
+            match self.word(&format!("{path} fail-action"), tree.fail_action.as_deref(), &["bypass", "drop"])
+            {
+                "drop" => FailAction::Drop,
+                _ => FailAction::Bypass,
+            };
+        if let Some(backup) = &tree.backup {
+            self.fault(format!("{path} backup"), backup, "is not supported by this version; leave it out");
+        }
+        if let Some(shed) = tree.shed.filter(|shed| *shed != 0) {
+            self.fault(format!("{path} shed"), shed, "is not supported by this version; leave it out");
+        }
+        let mut pairs = BTreeMap::new();
+        for pair in &tree.pair {
+            let config = self.pair(&path, &tree.name, pair, ports);
+            if pairs.insert(pair.name.clone(), config).is_some() {
+                self.fault(format!("{path} pair {}", pair.name), &pair.name, "two pairs have this name");
+            }
+        }
+        let unit = Unit {
+            name: tree.name.clone(),
+            cores,
+            profile,
+            rebalance: tree.rebalance == Some(Switch::On),
+            buckets,
+            fail_action,
+            pairs,
+        };
+        self.check_pairs(&path, &unit, profiles);
+        unit
+    }
+
+    fn check_pairs(&mut self, path: &str, unit: &Unit, profiles: &BTreeMap<String, ProfileConfig>) {
+        let active = unit.pairs.values().filter(|pair| pair.role == PairRole::Active).count();
+        let spares = unit.pairs.len() - active;
+        if active == 0 {
+            self.warn(path, "has no active pair: its traffic is bypassed");
+        }
+        if spares > 0 && !unit.rebalance {
+            self.warn(path, "has spare pairs, but they only stand in with rebalance on");
+        }
+        let wanted = profiles.get(&unit.profile).map_or(1, |profile| profile.active_pairs) as usize;
+        let can_be = active.min(if unit.rebalance { active + spares } else { active });
+        if active > 0 && wanted > can_be {
+            self.warn(
+                path,
+                format!(
+                    "active-pairs is {wanted}, more than its {active} active pairs: it is always bypassed"
+                ),
+            );
+        } else if active > 1 && wanted == active {
+            self.warn(
+                path,
+                format!("active-pairs is {wanted}, all of its pairs: one lost port bypasses the unit"),
+            );
+        }
+    }
+
+    fn pair(
+        &mut self,
+        unit_path: &str,
+        unit: &str,
+        tree: &PairTree,
+        ports: &BTreeMap<String, Port>,
+    ) -> PairConfig {
+        let path = format!("{unit_path} pair {}", tree.name);
+        self.name(&path, &tree.name);
+        for (side, port) in [("lan", &tree.lan_port), ("wan", &tree.wan_port)] {
+            let purpose = format!("pair {} {side} of unit {unit}", tree.name);
+            self.serve(format!("{path} {side}-port"), port, purpose, ports);
+        }
+        let weight = self.number(&format!("{path} weight"), tree.weight, 1, 100) as u8;
+        let role = match self.word(&format!("{path} role"), tree.role.as_deref(), &["active", "spare"]) {
+            "spare" => PairRole::Spare,
+            _ => PairRole::Active,
+        };
+        PairConfig {
+            name: tree.name.clone(),
+            lan_port: tree.lan_port.clone(),
+            wan_port: tree.wan_port.clone(),
+            weight,
+            role,
+            admin: tree.admin.unwrap_or_default(),
+        }
+    }
+
+    fn flows(&mut self, trees: &[FlowTree], links: &[Link], units: &BTreeMap<String, Unit>) -> Vec<Flow> {
+        let link_names: BTreeSet<&str> = links.iter().map(|link| link.name.as_str()).collect();
+        let mut seen = BTreeSet::new();
+        let mut modes: BTreeMap<String, (bool, String)> = BTreeMap::new();
+        let mut flows = Vec::with_capacity(trees.len());
+        for tree in trees {
+            let path = format!("ecofilter-balancer flow {}", tree.name);
+            self.name(&path, &tree.name);
+            if !seen.insert(&tree.name) {
+                self.fault(&path, &tree.name, "two flows have this name");
+            }
+            let priority = self.number(&format!("{path} priority"), tree.priority, 1, 65535) as u16;
+            let mut applied = BTreeSet::new();
+            for link in &tree.apply_to_links {
+                if !link_names.contains(link.as_str()) {
+                    self.fault(format!("{path} apply-to-links"), link, "there is no such link");
+                }
+                if !applied.insert(link) {
+                    self.fault(format!("{path} apply-to-links"), link, "is given twice");
+                }
+            }
+            let action = self.action(&path, tree, units, &mut modes);
+            let matches = flow::matches(&tree.matches, &path, &mut self.faults);
+            flows.push(Flow {
+                name: tree.name.clone(),
+                priority,
+                links: tree.apply_to_links.clone(),
+                matches,
+                action,
+                written: serde_json::to_value(&tree.matches).unwrap_or_default(),
+            });
+        }
+        flows
+    }
+
+    fn action(
+        &mut self,
+        path: &str,
+        tree: &FlowTree,
+        units: &BTreeMap<String, Unit>,
+        modes: &mut BTreeMap<String, (bool, String)>,
+    ) -> FlowAction {
+        let words = ["bypass", "drop", "to-ecofilter"];
+        let word = self.word(&format!("{path} action"), Some(&tree.action), &words);
+        if word != "to-ecofilter" {
+            if let Some(unit) = &tree.ecofilter_unit {
+                let reason = "has a meaning with action to-ecofilter only";
+                self.fault(format!("{path} ecofilter-unit"), unit, reason);
+            }
+            if tree.copy {
+                self.fault(format!("{path} copy"), "true", "has a meaning with action to-ecofilter only");
+            }
+            return if word == "drop" { FlowAction::Drop } else { FlowAction::Bypass };
+        }
+        let Some(unit) = &tree.ecofilter_unit else {
+            self.fault(format!("{path} action"), word, "needs an ecofilter-unit to send to");
+            return FlowAction::Bypass;
+        };
+        if !units.contains_key(unit) {
+            self.fault(format!("{path} ecofilter-unit"), unit, "there is no such ecofilter-unit");
+        }
+        let (copy, other) =
+            modes.entry(unit.clone()).or_insert_with(|| (tree.copy, tree.name.clone())).clone();
+        if copy != tree.copy {
+            let reason = format!(
+                "unit {unit} gets copies by one flow and traffic by another (flow {other}); \
+                 what comes back from a copy is dropped, so a unit is for one of the two"
+            );
+            self.fault(format!("{path} copy"), tree.copy, reason);
+        }
+        FlowAction::ToUnit { unit: unit.clone(), copy: tree.copy }
+    }
+
+    fn check_mtus(&mut self, ports: &BTreeMap<String, Port>, links: &[Link], units: &BTreeMap<String, Unit>) {
+        let mtu = |port: &str| ports.get(port).map(|port| port.mtu);
+        let Some(largest) =
+            links.iter().flat_map(|link| [mtu(&link.lan_port), mtu(&link.wan_port)]).flatten().max()
+        else {
+            return;
+        };
+        for unit in units.values() {
+            for pair in unit.pairs.values() {
+                let Some(smallest) = [mtu(&pair.lan_port), mtu(&pair.wan_port)].into_iter().flatten().min()
+                else {
+                    continue;
+                };
+                if u32::from(smallest) < u32::from(largest) + 4 {
+                    self.warn(
+                        format!("ecofilter-balancer ecofilter-unit {} pair {}", unit.name, pair.name),
+                        format!(
+                            "port mtu {smallest} is below {} (links' mtu {largest} + 4 of the steering header): \
+                             full frames will be dropped as mtu-exceeded",
+                            u32::from(largest) + 4
+                        ),
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! The table entries that a site asks for.
+
+use std::collections::BTreeMap;
+
+use dataplane::entry::Entry;
+use dataplane::tables::{
+    BucketEntry, LinkEntry, PairForwarding, PairPortEntry, PairStateEntry, PortEntry, PortMtuEntry, PortRole,
+    RuleAction, RuleEntry, RuleField, SteeringEntry, UnitEntry, UnitMode,
+};
+use dataplane::{BucketIndex, PortId, Side, buckets};
+
+use crate::check::{FailAction, Link, PairConfig, PairRole, Site, Unit};
+use crate::flow::FlowAction;
+use crate::ids::{Ids, PairName};
+use crate::tree::Admin;
+
+/// What a unit does with its traffic now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnitForwarding {
+    /// Balance.
+    #[default]
+    Balance,
+    /// Balance whatever the state of pairs.
+    Primary,
+    /// Everything to the peer port.
+    Bypass,
+}
+
+/// Pairs and units as they are now, beside the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Condition {
+    /// Pairs that carry traffic.
+    pub up: std::collections::BTreeSet<PairName>,
+    /// Units that do not just balance.
+    pub units: BTreeMap<String, UnitForwarding>,
+    /// By unit: down pair to the spare that stands in for it.
+    pub stand_ins: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl Condition {
+    /// The condition where exactly the pairs that `up` names are up: units with fewer than `active-pairs`
+    /// of them are in bypass, spares stand in.
+    pub fn with_up(site: &Site, up: impl Fn(&PairName) -> bool) -> Self {
+        let mut condition = Condition::default();
+        for unit in site.units.values() {
+            let is_up = |pair: &str| {
+                let name = PairName { unit: unit.name.clone(), pair: pair.to_owned() };
+                unit.pairs.get(pair).is_some_and(|config| config.admin != Admin::Down) && up(&name)
+            };
+            let shape = unit.shape();
+            condition.up.extend(
+                unit.pairs
+                    .keys()
+                    .filter(|pair| is_up(pair))
+                    .map(|pair| PairName { unit: unit.name.clone(), pair: pair.clone() }),
+            );
+            let spares = condition.next_stand_ins(unit);
+            let in_service = shape.active.keys().filter(|pair| is_up(pair)).count() + spares.len();
+            let wanted = site.profile_of(unit).active_pairs as usize;
+            if shape.active.is_empty() || in_service < wanted {
+                condition.units.insert(unit.name.clone(), UnitForwarding::Bypass);
+            }
+            condition.stand_ins.insert(unit.name.clone(), spares);
+        }
+        condition
+    }
+
+    /// Which spares of a unit stand in for which down pairs, those of `self` staying where they can.
+    #[must_use]
+    pub fn next_stand_ins(&self, unit: &Unit) -> BTreeMap<String, String> {
+        if !unit.rebalance {
+            return BTreeMap::new();
+        }
+        let is_up = |pair: &str| {
+            self.up.contains(&PairName { unit: unit.name.clone(), pair: pair.to_owned() })
+                && !is_draining_spare(unit, pair)
+        };
+        buckets::stand_ins(&unit.shape(), &self.stand_ins_of(&unit.name), is_up)
+    }
+
+    /// Spares of a unit that stand in, by the pair they stand in for.
+    #[must_use]
+    pub fn stand_ins_of(&self, unit: &str) -> BTreeMap<String, String> {
+        self.stand_ins.get(unit).cloned().unwrap_or_default()
+    }
+}
+
+/// A draining spare takes no share of another pair.
+fn is_draining_spare(unit: &Unit, pair: &str) -> bool {
+    unit.pairs.get(pair).is_some_and(|config| config.role == PairRole::Spare && config.admin == Admin::Drain)
+}
+
+/// All entries that `site` asks for with these numbers under this condition.
+///
+/// Links, units, pairs and rules carry their names as metadata, so that a controller finds its numbers
+/// again on a device that it did not program itself.
+#[must_use]
+pub fn desired(site: &Site, ids: &Ids, condition: &Condition) -> Vec<Entry> {
+    let mut entries = vec![SteeringEntry { mode: site.steering }.entry()];
+    for link in &site.links {
+        link_entries(site, ids, link, &mut entries);
+    }
+    for unit in site.units.values() {
+        unit_entries(site, ids, condition, unit, &mut entries);
+    }
+    for flow in &site.flows {
+        rule_entries(ids, flow, &mut entries);
+    }
+    entries
+}
+
+fn port_id(site: &Site, name: &str) -> Option<PortId> {
+    site.ports.get(name).map(|port| port.id)
+}
+
+fn mtu_entry(site: &Site, name: &str) -> Option<Entry> {
+    site.ports.get(name).map(|port| PortMtuEntry { port: port.id, mtu: port.mtu }.entry())
+}
+
+fn named(mut entry: Entry, name: &str) -> Entry {
+    entry.metadata = name.as_bytes().to_vec();
+    entry
+}
+
+fn link_entries(site: &Site, ids: &Ids, link: &Link, entries: &mut Vec<Entry>) {
+    let (Some(lan), Some(wan), Some(index)) =
+        (port_id(site, &link.lan_port), port_id(site, &link.wan_port), ids.links.get(&link.name))
+    else {
+        return; // the check has made sure of ports and numbers
+    };
+    for (side, port, peer) in [(Side::Lan, lan, wan), (Side::Wan, wan, lan)] {
+        entries.push(named(LinkEntry { link: *index, side, port }.entry(), &link.name));
+        let role = PortRole::Link { link: *index, side, peer };
+        entries.push(PortEntry { port, role }.entry());
+    }
+    entries.extend(mtu_entry(site, &link.lan_port));
+    entries.extend(mtu_entry(site, &link.wan_port));
+}
+
+/// State of a unit.
+fn unit_entry(site: &Site, ids: &Ids, condition: &Condition, unit: &Unit) -> Option<Entry> {
+    let shape = unit.shape();
+    let forwarding = condition.units.get(&unit.name).copied().unwrap_or_default();
+    let mode = if shape.active.is_empty() || forwarding == UnitForwarding::Bypass {
+        UnitMode::Bypass
+    } else {
+        UnitMode::Balance {
+            method: site.method,
+            bucket_mask: (shape.bucket_count() - 1) as u16,
+            primary: forwarding == UnitForwarding::Primary,
+        }
+    };
+    let entry = UnitEntry { unit: *ids.units.get(&unit.name)?, mode }.entry();
+    Some(named(entry, &unit.name))
+}
+
+/// State of a pair.
+fn pair_state_entry(ids: &Ids, condition: &Condition, unit: &Unit, pair: &str) -> Option<Entry> {
+    let name = PairName { unit: unit.name.clone(), pair: pair.to_owned() };
+    let forwarding = match (condition.up.contains(&name), unit.fail_action) {
+        (true, _) => PairForwarding::Up,
+        (false, FailAction::Bypass) => PairForwarding::Bypass,
+        (false, FailAction::Drop) => PairForwarding::Drop,
+    };
+    Some(PairStateEntry { pair: *ids.pairs.get(&name)?, forwarding }.entry())
+}
+
+/// The entries of [`desired`] that say how units and pairs are: what a failing pair changes first.
+#[must_use]
+pub fn states(site: &Site, ids: &Ids, condition: &Condition) -> Vec<Entry> {
+    let units = site.units.values();
+    units
+        .flat_map(|unit| {
+            let pairs = unit.pairs.keys().map(|pair| pair_state_entry(ids, condition, unit, pair));
+            pairs.chain([unit_entry(site, ids, condition, unit)])
+        })
+        .flatten()
+        .collect()
+}
+
+fn unit_entries(site: &Site, ids: &Ids, condition: &Condition, unit: &Unit, entries: &mut Vec<Entry>) {
+    entries.extend(unit_entry(site, ids, condition, unit));
+    for pair in unit.pairs.values() {
+        pair_entries(site, ids, condition, unit, pair, entries);
+    }
+    bucket_entries(ids, condition, unit, entries);
+}
+
+fn bucket_entries(ids: &Ids, condition: &Condition, unit: &Unit, entries: &mut Vec<Entry>) {
+    let (Some(unit_id), Some(table)) = (ids.units.get(&unit.name).copied(), unit.bucket_table()) else {
+        return;
+    };
+    let name = |pair: &str| PairName { unit: unit.name.clone(), pair: pair.to_owned() };
+    let stand_ins = condition.stand_ins_of(&unit.name);
+    let now: Vec<&str> = if unit.rebalance {
+        let is_up = |pair: &str| condition.up.contains(&name(pair));
+        let takes = |pair: &str| unit.pairs.get(pair).is_some_and(|config| config.admin == Admin::Up);
+        table.now(is_up, takes, &stand_ins)
+    } else {
+        table.home().map(|(pair, _)| pair).collect()
+    };
+    let numbers: BTreeMap<&str, _> =
+        unit.pairs.keys().filter_map(|pair| Some((pair.as_str(), *ids.pairs.get(&name(pair))?))).collect();
+    for ((bucket, (_, core)), pair) in (0..).zip(table.home()).zip(now) {
+        if let Some(pair) = numbers.get(pair) {
+            entries
+                .push(BucketEntry { unit: unit_id, bucket: BucketIndex(bucket), pair: *pair, core }.entry());
+        }
+    }
+}
+
+fn pair_entries(
+    site: &Site,
+    ids: &Ids,
+    condition: &Condition,
+    unit: &Unit,
+    pair: &PairConfig,
+    entries: &mut Vec<Entry>,
+) {
+    let name = PairName { unit: unit.name.clone(), pair: pair.name.clone() };
+    let (Some(lan), Some(wan), Some(id)) =
+        (port_id(site, &pair.lan_port), port_id(site, &pair.wan_port), ids.pairs.get(&name))
+    else {
+        return; // the check has made sure of ports and numbers
+    };
+    let copy = site.is_copy_unit(&unit.name);
+    for (side, port) in [(Side::Lan, lan), (Side::Wan, wan)] {
+        let entry = PairPortEntry { pair: *id, side, port }.entry();
+        entries.push(named(entry, &name.to_string()));
+        entries.push(PortEntry { port, role: PortRole::Pair { pair: *id, side, copy } }.entry());
+    }
+    entries.extend(mtu_entry(site, &pair.lan_port));
+    entries.extend(mtu_entry(site, &pair.wan_port));
+    entries.extend(pair_state_entry(ids, condition, unit, &pair.name));
+}
+
+fn rule_entries(ids: &Ids, flow: &crate::Flow, entries: &mut Vec<Entry>) {
+    let Some(priority) = ids.flows.get(&flow.name).copied() else { return };
+    let action = match &flow.action {
+        FlowAction::Bypass => RuleAction::Bypass,
+        FlowAction::Drop => RuleAction::Drop,
+        FlowAction::ToUnit { unit, copy } => {
+            let Some(unit) = ids.units.get(unit).copied() else { return };
+            if *copy { RuleAction::CopyToUnit(unit) } else { RuleAction::ToUnit(unit) }
+        }
+    };
+    for (family, matches) in &flow.matches {
+        let rule = RuleEntry { family: *family, priority, matches: *matches, action };
+        if flow.links.is_empty() {
+            entries.push(named(rule.entry(), &flow.name));
+        }
+        for link in flow.links.iter().filter_map(|link| ids.links.get(link)) {
+            let mut rule = rule;
+            rule.matches.set_exact(RuleField::Link, link.0.into(), *family);
+            entries.push(named(rule.entry(), &flow.name));
+        }
+    }
+}

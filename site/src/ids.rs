@@ -1,0 +1,91 @@
+//! Numbers of links, units, pairs and rules in the data plane: given once, kept while the thing lives.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::str::FromStr;
+
+use dataplane::{LinkIndex, PairId, UnitId};
+
+use crate::check::Site;
+use crate::order;
+
+/// A pair by the names of its unit and its own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PairName {
+    /// The unit's name.
+    pub unit: String,
+    /// The pair's name.
+    pub pair: String,
+}
+
+impl fmt::Display for PairName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.unit, self.pair)
+    }
+}
+
+impl FromStr for PairName {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (unit, pair) = text.split_once('/').ok_or(())?;
+        Ok(PairName { unit: unit.to_owned(), pair: pair.to_owned() })
+    }
+}
+
+/// The numbers in force.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ids {
+    /// Indices in steering headers.
+    pub links: BTreeMap<String, LinkIndex>,
+    /// Units.
+    pub units: BTreeMap<String, UnitId>,
+    /// Pairs.
+    pub pairs: BTreeMap<PairName, PairId>,
+    /// Table priorities of flows.
+    pub flows: BTreeMap<String, i32>,
+}
+
+impl Ids {
+    /// Numbers for `site`: what `previous` has stays, the rest gets the lowest free ones in the order in
+    /// which the configuration lists them.
+    #[must_use]
+    pub fn allocate(site: &Site, previous: &Ids) -> Ids {
+        let mut flows: Vec<(u16, &str)> =
+            site.flows.iter().map(|flow| (flow.priority, flow.name.as_str())).collect();
+        // The table wants the winner highest: lower priority first, and of equals the later name first.
+        flows.sort_by(|(p, a), (q, b)| p.cmp(q).then_with(|| b.cmp(a)));
+        let ordered: Vec<&str> = flows.into_iter().map(|(_, name)| name).collect();
+        Ids {
+            links: keep_or_give(site.links.iter().map(|link| link.name.clone()), &previous.links, |id| {
+                u8::try_from(id).ok().map(LinkIndex)
+            }),
+            units: keep_or_give(site.units.keys().cloned(), &previous.units, |id| {
+                u8::try_from(id).ok().map(UnitId)
+            }),
+            pairs: keep_or_give(site.pair_names(), &previous.pairs, |id| u16::try_from(id).ok().map(PairId)),
+            flows: order::number(&ordered, &previous.flows),
+        }
+    }
+}
+
+/// The check bounds how many there are, so that numbers never run out.
+fn keep_or_give<N: Ord + Clone, I: Ord + Copy>(
+    names: impl Iterator<Item = N>,
+    previous: &BTreeMap<N, I>,
+    id: impl Fn(usize) -> Option<I>,
+) -> BTreeMap<N, I> {
+    let names: Vec<N> = names.collect();
+    let mut given: BTreeMap<N, I> =
+        names.iter().filter_map(|name| previous.get(name).map(|id| (name.clone(), *id))).collect();
+    let taken: BTreeSet<I> = given.values().copied().collect();
+    let mut free = (0..).map_while(id).filter(|id| !taken.contains(id));
+    for name in names {
+        if !given.contains_key(&name)
+            && let Some(id) = free.next()
+        {
+            given.insert(name, id);
+        }
+    }
+    given
+}

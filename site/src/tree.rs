@@ -1,0 +1,230 @@
+//! The tree as it is written: RFC 7951 JSON, defaults filled in, nothing checked yet.
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use dataplane::Method;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tree {
+    #[serde(rename = "sluice:port", alias = "port", default)]
+    pub(crate) port: Vec<PortTree>,
+    #[serde(rename = "sluice:liveness", alias = "liveness", default)]
+    pub(crate) liveness: LivenessTree,
+    #[serde(rename = "sluice:ecofilter-balancer", alias = "ecofilter-balancer", default)]
+    pub(crate) balancer: BalancerTree,
+    // Parts of the tree that other programs of the suite read; kept as they are.
+    #[serde(rename = "sluice:snmp", alias = "snmp", default)]
+    pub(crate) snmp: Option<serde_json::Value>,
+    #[serde(rename = "sluice:prometheus", alias = "prometheus", default)]
+    pub(crate) prometheus: Option<serde_json::Value>,
+    #[serde(rename = "sluice:logger", alias = "logger", default)]
+    pub(crate) logger: Option<serde_json::Value>,
+    #[serde(rename = "sluice:access", alias = "access", default)]
+    pub(crate) access: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct PortTree {
+    pub(crate) name: String,
+    pub(crate) number: i64,
+    #[serde(default)]
+    pub(crate) lane: i64,
+    pub(crate) speed: Option<String>,
+    #[serde(default = "default_mtu")]
+    pub(crate) mtu: i64,
+    pub(crate) description: Option<String>,
+    pub(crate) interface: Option<String>,
+}
+
+fn default_mtu() -> i64 {
+    9000
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LivenessTree {
+    #[serde(default)]
+    pub(crate) profile: Vec<ProfileTree>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct ProfileTree {
+    pub(crate) name: String,
+    pub(crate) initial_delay: Option<i64>,
+    pub(crate) interval: Option<i64>,
+    pub(crate) probes_down_count: Option<i64>,
+    pub(crate) probes_up_count: Option<i64>,
+    pub(crate) max_delay: Option<i64>,
+    pub(crate) active_pairs: Option<i64>,
+    pub(crate) mode: Option<String>,
+    pub(crate) sampling_count: Option<i64>,
+    pub(crate) suspend_limit: Option<i64>,
+    pub(crate) reference: Option<String>,
+    pub(crate) hold_down: Option<String>,
+    pub(crate) probe_cores: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct BalancerTree {
+    #[serde(default)]
+    pub(crate) balancing_method: Method,
+    #[serde(default)]
+    pub(crate) steering_header: SteeringTree,
+    #[serde(default)]
+    pub(crate) link: Vec<LinkTree>,
+    #[serde(default)]
+    pub(crate) ecofilter_unit: Vec<UnitTree>,
+    #[serde(default)]
+    pub(crate) flow: Vec<FlowTree>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct SteeringTree {
+    pub(crate) mode: Option<String>,
+    pub(crate) tpid: Option<Number>,
+    pub(crate) base_vid: Option<i64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct LinkTree {
+    pub(crate) name: String,
+    pub(crate) lan_port: String,
+    pub(crate) wan_port: String,
+    pub(crate) description: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct UnitTree {
+    pub(crate) name: String,
+    #[serde(default = "one")]
+    pub(crate) cores: i64,
+    pub(crate) liveness_profile: Option<String>,
+    pub(crate) rebalance: Option<Switch>,
+    pub(crate) buckets: Option<i64>,
+    pub(crate) fail_action: Option<String>,
+    pub(crate) backup: Option<String>,
+    pub(crate) shed: Option<i64>,
+    #[serde(default)]
+    pub(crate) pair: Vec<PairTree>,
+}
+
+fn one() -> i64 {
+    1
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct PairTree {
+    pub(crate) name: String,
+    pub(crate) lan_port: String,
+    pub(crate) wan_port: String,
+    #[serde(default = "one")]
+    pub(crate) weight: i64,
+    pub(crate) role: Option<String>,
+    pub(crate) admin: Option<Admin>,
+}
+
+/// `admin` of a pair.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Admin {
+    /// In service when its keep-alives say so.
+    #[default]
+    Up,
+    /// Out of service.
+    Down,
+    /// Keeps its own buckets, takes none of others.
+    Drain,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct FlowTree {
+    pub(crate) name: String,
+    pub(crate) priority: i64,
+    #[serde(default)]
+    pub(crate) apply_to_links: Vec<String>,
+    #[serde(rename = "match", default)]
+    pub(crate) matches: MatchTree,
+    pub(crate) action: String,
+    pub(crate) ecofilter_unit: Option<String>,
+    #[serde(default, deserialize_with = "presence")]
+    pub(crate) copy: bool,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct MatchTree {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) vlan0_tag: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) vlan1_tag: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) vlan2_tag: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) vlan_depth: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mpls_depth: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) packet_type: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) llc_dsap: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) llc_ssap: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) src_mac: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) dst_mac: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ip_version: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) src_ip: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) dst_ip: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ip_proto: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) src_port: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) dst_port: Option<Number>,
+}
+
+/// A number, or a string that says one (decimal or 0x...), or a range of them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Number {
+    Integer(i64),
+    Text(String),
+}
+
+impl std::fmt::Display for Number {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Number::Integer(number) => number.fmt(f),
+            Number::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// A leaf of type empty: `[null]` (RFC 7951, 6.9); `true` and `false` are taken too.
+fn presence<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    match serde_json::Value::deserialize(deserializer)? {
+        serde_json::Value::Bool(set) => Ok(set),
+        serde_json::Value::Array(items) if items == [serde_json::Value::Null] => Ok(true),
+        _ => Err(de::Error::custom("a leaf of type empty is written [null]")),
+    }
+}

@@ -1,0 +1,223 @@
+//! Counters: each worker has a block of its own that it alone writes; a read sums the blocks.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dataplane::entry::P4Id;
+use dataplane::schema::counters as schema;
+use dataplane::{PortId, Reason, verdict::REASON_SLOTS};
+
+use crate::pipeline::{Decision, Origin};
+use crate::tables::RuleSlot;
+
+/// Rules that can be counted: both tables full.
+pub const RULE_SLOTS: usize = 2 * 131_072;
+
+/// Frames and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Frames.
+    pub packets: u64,
+    /// Bytes, as the frames were on the link, without FCS.
+    pub bytes: u64,
+}
+
+impl Count {
+    fn plus(self, other: Count) -> Count {
+        Count {
+            packets: self.packets.wrapping_add(other.packets),
+            bytes: self.bytes.wrapping_add(other.bytes),
+        }
+    }
+
+    fn minus(self, other: Count) -> Count {
+        Count {
+            packets: self.packets.wrapping_sub(other.packets),
+            bytes: self.bytes.wrapping_sub(other.bytes),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Cell {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Cell {
+    /// One writer only: no locked instruction is needed.
+    #[inline(always)]
+    fn add(&self, bytes: usize) {
+        self.packets.store(self.packets.load(Relaxed).wrapping_add(1), Relaxed);
+        self.bytes.store(self.bytes.load(Relaxed).wrapping_add(bytes as u64), Relaxed);
+    }
+
+    fn read(&self) -> Count {
+        Count { packets: self.packets.load(Relaxed), bytes: self.bytes.load(Relaxed) }
+    }
+}
+
+fn cells(count: usize) -> Box<[Cell]> {
+    (0..count).map(|_| Cell::default()).collect()
+}
+
+/// One worker's counters.
+pub struct Block {
+    unknown_port: Cell,
+    link_verdicts: Box<[Cell]>,
+    pair_verdicts: Box<[Cell]>,
+    pair_out: Box<[Cell]>,
+    link_out: Box<[Cell]>,
+    port_in: Box<[Cell]>,
+    port_out: Box<[Cell]>,
+    copies: Box<[Cell]>,
+    rules: Box<[Cell]>,
+}
+
+impl Block {
+    fn new() -> Self {
+        Block {
+            unknown_port: Cell::default(),
+            link_verdicts: cells(schema::LINK_VERDICTS.size),
+            pair_verdicts: cells(schema::PAIR_VERDICTS.size),
+            pair_out: cells(schema::PAIR_OUT.size),
+            link_out: cells(schema::LINK_OUT.size),
+            port_in: cells(schema::PORT_IN.size),
+            port_out: cells(schema::PORT_OUT.size),
+            copies: cells(schema::COPIES.size),
+            rules: cells(RULE_SLOTS),
+        }
+    }
+
+    /// Counts a frame that came in by `port`, after it was sent (or its [`Reason`] set to
+    /// [`Reason::PortFull`]).
+    #[inline(always)]
+    pub fn count(&self, port: PortId, decision: &Decision) {
+        let bytes = decision.counted;
+        let add = |cells: &[Cell], index: usize| {
+            if let Some(cell) = cells.get(index) {
+                cell.add(bytes);
+            }
+        };
+        add(&self.port_in, schema::port(port));
+        match decision.origin {
+            Origin::Link(link) => add(&self.link_verdicts, schema::link_verdict(link, decision.reason)),
+            Origin::Pair(pair) => add(&self.pair_verdicts, schema::pair_verdict(pair, decision.reason)),
+            Origin::Unknown => self.unknown_port.add(bytes),
+        }
+        if let Some(rule) = decision.rule {
+            add(&self.rules, rule.0 as usize);
+        }
+        if decision.reason == Reason::PortFull {
+            return;
+        }
+        if let Some((pair, side)) = decision.forwarded {
+            add(&self.pair_out, schema::pair_out(pair, side));
+        }
+        if let Some((link, side)) = decision.returned {
+            add(&self.link_out, schema::link_out(link, side));
+        }
+        if let Some(exit) = decision.exit {
+            add(&self.port_out, schema::port(exit.port));
+        }
+    }
+
+    /// Counts a copy that was sent, or lost.
+    #[inline(always)]
+    pub fn count_copy(&self, decision: &Decision, sent: bool) {
+        let Some(copy) = decision.copy else { return };
+        let add = |cells: &[Cell], index: usize| {
+            if let Some(cell) = cells.get(index) {
+                cell.add(decision.counted);
+            }
+        };
+        add(&self.copies, schema::copies(copy.pair, !sent));
+        if let (true, Some(exit)) = (sent, copy.exit) {
+            add(&self.port_out, schema::port(exit.port));
+        }
+    }
+
+    /// Counts a keep-alive that was sent.
+    pub fn count_sent(&self, port: PortId, bytes: usize) {
+        if let Some(cell) = self.port_out.get(schema::port(port)) {
+            cell.add(bytes);
+        }
+    }
+
+    fn read(&self, place: Place) -> Count {
+        let at = |cells: &[Cell], index: usize| cells.get(index).map(Cell::read).unwrap_or_default();
+        let (array, index) = match place {
+            Place::Rule(slot) => return at(&self.rules, slot.0 as usize),
+            Place::Array(array, index) => (array, index),
+        };
+        match array {
+            id if id == schema::VERDICTS.id => self.verdict(index),
+            id if id == schema::LINK_VERDICTS.id => at(&self.link_verdicts, index),
+            id if id == schema::PAIR_VERDICTS.id => at(&self.pair_verdicts, index),
+            id if id == schema::PAIR_OUT.id => at(&self.pair_out, index),
+            id if id == schema::LINK_OUT.id => at(&self.link_out, index),
+            id if id == schema::PORT_IN.id => at(&self.port_in, index),
+            id if id == schema::PORT_OUT.id => at(&self.port_out, index),
+            id if id == schema::COPIES.id => at(&self.copies, index),
+            _ => Count::default(),
+        }
+    }
+
+    /// Frames of a reason: the sum over links and pairs, so that the frame path need not count it again.
+    fn verdict(&self, reason: usize) -> Count {
+        let column = |cells: &[Cell]| {
+            cells
+                .chunks_exact(REASON_SLOTS)
+                .filter_map(|row| row.get(reason))
+                .fold(Count::default(), |sum, cell| sum.plus(cell.read()))
+        };
+        let sum = column(&self.link_verdicts).plus(column(&self.pair_verdicts));
+        if reason == Reason::UnknownPort.slot() { sum.plus(self.unknown_port.read()) } else { sum }
+    }
+}
+
+/// A counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// A rule's direct counter.
+    Rule(RuleSlot),
+    /// A cell of a counter array.
+    Array(P4Id, usize),
+}
+
+/// The counters of all workers.
+#[derive(Default)]
+pub struct Counters {
+    blocks: Mutex<Vec<Arc<Block>>>,
+    /// What a counter showed when it was last set, less what it was set to.
+    bases: Mutex<HashMap<Place, Count>>,
+}
+
+impl Counters {
+    /// A block for one more writer.
+    #[must_use]
+    pub fn block(&self) -> Arc<Block> {
+        let block = Arc::new(Block::new());
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner).push(block.clone());
+        block
+    }
+
+    fn sum(&self, place: Place) -> Count {
+        let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        blocks.iter().fold(Count::default(), |sum, block| sum.plus(block.read(place)))
+    }
+
+    /// A counter's value.
+    #[must_use]
+    pub fn read(&self, place: Place) -> Count {
+        let base = self.bases.lock().unwrap_or_else(PoisonError::into_inner).get(&place).copied();
+        self.sum(place).minus(base.unwrap_or_default())
+    }
+
+    /// Sets a counter; workers go on counting meanwhile.
+    pub fn set(&self, place: Place, value: Count) {
+        let base = self.sum(place).minus(value);
+        self.bases.lock().unwrap_or_else(PoisonError::into_inner).insert(place, base);
+    }
+}

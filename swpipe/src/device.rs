@@ -1,0 +1,293 @@
+//! The device: entries of all tables, checked and applied, published to workers as snapshots.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use dataplane::entry::{Entry, EntryError, EntryKey, P4Id, Update};
+use dataplane::tables::{self, TableEntry};
+
+use crate::counters::{Count, Counters, Place, RULE_SLOTS};
+use crate::tables::{RuleSlot, Snapshot};
+
+/// Whether a batch is taken as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Atomicity {
+    /// What is right is done, what is wrong is reported.
+    ContinueOnError,
+    /// All or nothing; workers see all of it at once.
+    AllOrNothing,
+}
+
+/// Why an update was not done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UpdateFault {
+    /// Against the schema.
+    #[error(transparent)]
+    Invalid(#[from] EntryError),
+    /// An insert where something is.
+    #[error("table {0}: an entry with this match and priority exists already")]
+    Exists(&'static str),
+    /// A modify or delete where nothing is.
+    #[error("table {0}: there is no entry with this match and priority")]
+    Absent(&'static str),
+    /// No room.
+    #[error("table {table} is full: it has {size} entries")]
+    Full {
+        /// The table's name.
+        table: &'static str,
+        /// Its size.
+        size: usize,
+    },
+    /// Two updates of one batch name the same entry: their order would be undefined.
+    #[error("table {table}: update {other} of this batch is of the same entry")]
+    Twice {
+        /// The table's name.
+        table: &'static str,
+        /// Index of the first such update.
+        other: usize,
+    },
+    /// Fine by itself, but another update of an all-or-nothing batch is not.
+    #[error("not done: another update of this all-or-nothing batch failed")]
+    Aborted,
+}
+
+struct Row {
+    entry: Entry,
+    slot: RuleSlot,
+}
+
+struct State {
+    rows: HashMap<P4Id, HashMap<EntryKey, Row>>,
+    free_slots: VecDeque<RuleSlot>,
+    next_slot: u32,
+}
+
+/// The device.
+pub struct Device {
+    state: Mutex<State>,
+    snapshot: ArcSwap<Snapshot>,
+    counters: Counters,
+}
+
+impl Default for Device {
+    fn default() -> Self {
+        Device {
+            state: Mutex::new(State { rows: HashMap::new(), free_slots: VecDeque::new(), next_slot: 0 }),
+            snapshot: ArcSwap::from_pointee(Snapshot::default()),
+            counters: Counters::default(),
+        }
+    }
+}
+
+/// Checks that need the rows as they are; the batch names no entry twice, so updates are independent.
+fn admissible(state: &State, update: &Update, room: &mut HashMap<P4Id, i64>) -> Result<(), UpdateFault> {
+    let entry = update.entry();
+    let table = tables::by_id(entry.table).ok_or(EntryError::UnknownTable(entry.table))?;
+    let rows = state.rows.get(&table.id);
+    let exists = rows.is_some_and(|rows| rows.contains_key(&entry.place()));
+    match update {
+        Update::Insert(entry) => {
+            TableEntry::parse(entry)?;
+            if entry.is_default {
+                // P4Runtime, "Default entry": there is always one, it is modified.
+                return Err(EntryError::DefaultAction {
+                    table: table.name,
+                    what: "a default entry is modified, not inserted or deleted",
+                }
+                .into());
+            }
+            if exists {
+                return Err(UpdateFault::Exists(table.name));
+            }
+            let used = rows.map_or(0, HashMap::len) as i64 + room.get(&table.id).copied().unwrap_or(0);
+            if used >= table.size as i64 {
+                return Err(UpdateFault::Full { table: table.name, size: table.size });
+            }
+            *room.entry(table.id).or_default() += 1;
+            Ok(())
+        }
+        Update::Modify(entry) => {
+            TableEntry::parse(entry)?;
+            if exists || entry.is_default { Ok(()) } else { Err(UpdateFault::Absent(table.name)) }
+        }
+        Update::Delete(entry) => {
+            if entry.is_default {
+                return Err(EntryError::DefaultAction {
+                    table: table.name,
+                    what: "a default entry is modified, not inserted or deleted",
+                }
+                .into());
+            }
+            table.check_place(&entry.place())?;
+            if !exists {
+                return Err(UpdateFault::Absent(table.name));
+            }
+            *room.entry(table.id).or_default() -= 1;
+            Ok(())
+        }
+    }
+}
+
+impl Device {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tables as they are; a worker takes one for each batch.
+    #[must_use]
+    pub fn snapshot(&self) -> &ArcSwap<Snapshot> {
+        &self.snapshot
+    }
+
+    /// Counters.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Applies a batch. Workers see its effect at once, in one new snapshot.
+    ///
+    /// # Errors
+    /// One result for each update, in order, where any of them failed.
+    pub fn write(
+        &self,
+        updates: &[Update],
+        atomicity: Atomicity,
+    ) -> Result<(), Vec<Result<(), UpdateFault>>> {
+        let mut state = self.state();
+        let mut room = HashMap::new();
+        let mut first_of: HashMap<EntryKey, usize> = HashMap::with_capacity(updates.len());
+        let twice: HashSet<usize> = {
+            let mut twice = HashSet::new();
+            for (index, update) in updates.iter().enumerate() {
+                if *first_of.entry(update.entry().place()).or_insert(index) != index {
+                    twice.insert(index);
+                }
+            }
+            twice
+        };
+        let mut results: Vec<Result<(), UpdateFault>> = updates
+            .iter()
+            .enumerate()
+            .map(|(index, update)| {
+                if twice.contains(&index) {
+                    let place = update.entry().place();
+                    let table = tables::by_id(place.table).map_or("", |table| table.name);
+                    let other = first_of.get(&place).copied().unwrap_or_default();
+                    return Err(UpdateFault::Twice { table, other });
+                }
+                admissible(&state, update, &mut room)
+            })
+            .collect();
+        let failed = results.iter().any(Result::is_err);
+        if failed && atomicity == Atomicity::AllOrNothing {
+            for result in results.iter_mut().filter(|result| result.is_ok()) {
+                *result = Err(UpdateFault::Aborted);
+            }
+            return Err(results);
+        }
+        let mut next = Snapshot::clone(&self.snapshot.load());
+        for (update, _) in updates.iter().zip(&results).filter(|(_, result)| result.is_ok()) {
+            self.apply(&mut state, &mut next, update);
+        }
+        self.snapshot.store(Arc::new(next));
+        if failed { Err(results) } else { Ok(()) }
+    }
+
+    /// Applies an admissible update.
+    fn apply(&self, state: &mut State, next: &mut Snapshot, update: &Update) {
+        let entry = update.entry();
+        let place = entry.place();
+        match update {
+            Update::Insert(_) | Update::Modify(_) => {
+                let Ok(parsed) = TableEntry::parse(entry) else { return };
+                let known =
+                    state.rows.get(&entry.table).and_then(|rows| rows.get(&place)).map(|row| row.slot);
+                let slot = match (known, &parsed) {
+                    (Some(slot), _) => slot,
+                    (None, TableEntry::Rule(_)) => self.take_slot(state),
+                    (None, _) => RuleSlot::default(),
+                };
+                next.set(&parsed, slot);
+                state.rows.entry(entry.table).or_default().insert(place, Row { entry: entry.clone(), slot });
+            }
+            Update::Delete(_) => {
+                let Some(row) = state.rows.get_mut(&entry.table).and_then(|rows| rows.remove(&place)) else {
+                    return;
+                };
+                if let Ok(parsed) = TableEntry::parse(&row.entry) {
+                    next.clear(&parsed, row.slot);
+                    if matches!(parsed, TableEntry::Rule(_)) {
+                        state.free_slots.push_back(row.slot);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A counter for a new rule, at zero. The longest-freed one is taken, since a worker may still count
+    /// into one of its last batch.
+    fn take_slot(&self, state: &mut State) -> RuleSlot {
+        let slot = if (state.next_slot as usize) < RULE_SLOTS {
+            state.next_slot += 1;
+            RuleSlot(state.next_slot - 1)
+        } else {
+            // The rule tables hold as many rules as there are slots, so one is free.
+            state.free_slots.pop_front().unwrap_or_default()
+        };
+        self.counters.set(Place::Rule(slot), Count::default());
+        slot
+    }
+
+    /// Entries of a table, or of all; a settable default action is among them once it was written.
+    #[must_use]
+    pub fn entries(&self, table: Option<P4Id>) -> Vec<Entry> {
+        let state = self.state();
+        let mut entries: Vec<Entry> = state
+            .rows
+            .iter()
+            .filter(|(id, _)| table.is_none_or(|wanted| wanted == **id))
+            .flat_map(|(_, rows)| rows.values().map(|row| row.entry.clone()))
+            .collect();
+        entries.sort();
+        entries
+    }
+
+    /// The entry at a place.
+    #[must_use]
+    pub fn entry(&self, place: &EntryKey) -> Option<Entry> {
+        self.state().rows.get(&place.table)?.get(place).map(|row| row.entry.clone())
+    }
+
+    /// Counter of the rule at a place.
+    #[must_use]
+    pub fn rule_slot(&self, place: &EntryKey) -> Option<RuleSlot> {
+        self.state().rows.get(&place.table)?.get(place).map(|row| row.slot)
+    }
+
+    /// Names of rules by their counters: the metadata that they were written with.
+    #[must_use]
+    pub fn rule_names(&self) -> HashMap<RuleSlot, String> {
+        let state = self.state();
+        tables::Family::BOTH
+            .iter()
+            .filter_map(|family| state.rows.get(&family.table()))
+            .flat_map(|rows| rows.values())
+            .map(|row| (row.slot, String::from_utf8_lossy(&row.entry.metadata).into_owned()))
+            .collect()
+    }
+
+    /// Takes all entries out, as a new pipeline configuration does.
+    pub fn clear(&self) {
+        let mut state = self.state();
+        let slots: Vec<RuleSlot> = tables::Family::BOTH
+            .iter()
+            .filter_map(|family| state.rows.get(&family.table()))
+            .flat_map(|rows| rows.values().map(|row| row.slot))
+            .collect();
+        state.free_slots.extend(slots);
+        state.rows.clear();
+        self.snapshot.store(Arc::new(Snapshot::default()));
+    }
+}

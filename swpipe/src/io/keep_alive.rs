@@ -1,0 +1,348 @@
+//! The path of keep-alives: one socket that receives them from every pair port, and one that sends them. No
+//! queue is shared with data.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use dataplane::Nanos;
+use dataplane::keepalive::{KEEP_ALIVE_ETHERTYPE, TRANSMIT_TIME_OFFSET};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
+
+use super::error::IoError;
+use super::interface::{Interface, InterfaceIndex};
+use super::socket::{PacketSocket, link_address};
+use super::{KeepAliveReceiver, KeepAliveSender, filter};
+
+/// Keep-alives read by one system call.
+const BATCH: usize = 32;
+/// Batches handed over by one call at most: a flood does not keep the caller from its timers.
+const BATCHES: usize = 8;
+/// Bytes of a frame that are handed over at most; what follows is padding.
+const FRAME: usize = 256;
+/// Words of control messages: one time stamp needs four.
+const CONTROL: usize = 8;
+/// Frames that may wait: some ten thousand keep-alives.
+const RECEIVE_BUFFER: libc::c_int = 8 << 20;
+/// How much later than its stamp a frame may reach the socket.
+const TO_SOCKET: i64 = 1_000_000;
+/// A change of the clocks' difference beyond what reading them one after the other explains: a step.
+const STEP: i64 = 100_000;
+
+/// Opens both halves on pair ports by name, for the calling thread's network namespace. An interface that is
+/// created anew is another one: open the path again.
+///
+/// # Errors
+/// A missing interface, or no permission.
+pub fn open<Name: AsRef<str>>(
+    interfaces: &[Name],
+) -> Result<(PacketKeepAliveSender, PacketKeepAliveReceiver), IoError> {
+    let found: Vec<Interface> =
+        interfaces.iter().map(|name| Interface::find(name.as_ref())).collect::<Result<_, _>>()?;
+    let all = found.iter().map(|interface| interface.name.as_str()).collect::<Vec<_>>().join(", ");
+    let say = |doing| {
+        let all = &all;
+        move |error: io::Error| IoError::from_system(all, doing, error)
+    };
+
+    let receive = PacketSocket::open().map_err(say("open a packet socket"))?;
+    // Those of other interfaces must not take the room of ours, and tagged ones are ordinary frames: an appliance
+    // that tags them loses data too. Only a socket for every protocol is told of the tag; one for the EtherType
+    // gets the frame when the tag is forgotten.
+    let mut program =
+        filter::untagged_from(KEEP_ALIVE_ETHERTYPE, found.iter().map(|interface| interface.index));
+    receive.attach_filter(&mut program).map_err(say("filter keep-alives"))?;
+    receive.ignore_outgoing().map_err(say("leave outgoing frames out"))?;
+    receive.set_receive_buffer(RECEIVE_BUFFER).map_err(say("enlarge the receive buffer"))?;
+    receive.stamp_arrivals().map_err(say("stamp arrivals"))?;
+    for interface in &found {
+        receive
+            .join_promiscuous(interface.index)
+            .map_err(|error| IoError::from_system(&interface.name, "make it promiscuous", error))?;
+    }
+    receive.bind(libc::ETH_P_ALL as u16, None).map_err(say("bind a packet socket"))?;
+
+    let send = PacketSocket::open().map_err(say("open a packet socket"))?;
+    // Not every kernel has it; the queueing discipline costs time, not frames.
+    if let Err(error) = send.bypass_qdisc() {
+        tracing::debug!(interfaces = %all, %error, "keep-alives pass the queueing discipline");
+    }
+
+    let mut order: Vec<(InterfaceIndex, usize)> =
+        found.iter().enumerate().map(|(at, interface)| (interface.index, at)).collect();
+    order.sort_unstable();
+    let clocks = Clocks::read();
+    let receiver = PacketKeepAliveReceiver {
+        socket: receive,
+        order,
+        storage: Box::new([Arrival::EMPTY; BATCH]),
+        seen_empty: clocks.monotonic,
+        offset: clocks.offset(),
+    };
+    let ways = found
+        .into_iter()
+        .map(|interface| Way {
+            address: link_address(KEEP_ALIVE_ETHERTYPE, Some(interface.index)),
+            name: interface.name,
+        })
+        .collect();
+    Ok((PacketKeepAliveSender { socket: send, ways }, receiver))
+}
+
+/// The sending half.
+pub struct PacketKeepAliveSender {
+    socket: PacketSocket,
+    ways: Vec<Way>,
+}
+
+struct Way {
+    name: String,
+    address: libc::sockaddr_ll,
+}
+
+impl KeepAliveSender for PacketKeepAliveSender {
+    fn send(&mut self, interface: usize, frame: &mut [u8]) -> io::Result<Nanos> {
+        let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidInput, what);
+        let way = self
+            .ways
+            .get(interface)
+            .ok_or_else(|| invalid(format!("keep-alive by interface {interface} of {}", self.ways.len())))?;
+        let length = frame.len();
+        let place = frame
+            .get_mut(TRANSMIT_TIME_OFFSET..)
+            .and_then(|rest| rest.first_chunk_mut())
+            .ok_or_else(|| invalid(format!("keep-alive of {length} bytes has no transmit time")))?;
+        let now = monotonic();
+        *place = now.0.to_be_bytes();
+        self.socket
+            .send_to(frame, &way.address)
+            .map_err(|error| io::Error::new(error.kind(), format!("keep-alive by {}: {error}", way.name)))?;
+        Ok(now)
+    }
+}
+
+/// The receiving half.
+pub struct PacketKeepAliveReceiver {
+    socket: PacketSocket,
+    /// Position of an interface in the caller's list, by its index.
+    order: Vec<(InterfaceIndex, usize)>,
+    storage: Box<[Arrival; BATCH]>,
+    /// When the socket was last known to be empty, ns of `CLOCK_MONOTONIC`: nothing in it arrived earlier.
+    seen_empty: i64,
+    /// `CLOCK_REALTIME` less `CLOCK_MONOTONIC` when last read.
+    offset: i64,
+}
+
+/// What the kernel writes for one frame.
+#[derive(Clone, Copy)]
+struct Arrival {
+    frame: [u8; FRAME],
+    control: [u64; CONTROL],
+    address: libc::sockaddr_ll,
+    length: usize,
+    /// ns of `CLOCK_REALTIME`.
+    stamp: Option<i64>,
+}
+
+impl Arrival {
+    const EMPTY: Arrival = Arrival {
+        frame: [0; FRAME],
+        control: [0; CONTROL],
+        address: libc::sockaddr_ll {
+            sll_family: 0,
+            sll_protocol: 0,
+            sll_ifindex: 0,
+            sll_hatype: 0,
+            sll_pkttype: 0,
+            sll_halen: 0,
+            sll_addr: [0; 8],
+        },
+        length: 0,
+        stamp: None,
+    };
+}
+
+impl PacketKeepAliveReceiver {
+    /// Descriptor that polls readable when keep-alives have arrived.
+    #[must_use]
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Keep-alives that the kernel had no room for since the last call.
+    pub fn missed(&mut self) -> u64 {
+        self.socket.take_drops()
+    }
+
+    fn wait(&self, timeout: Duration) -> io::Result<bool> {
+        let mut polled = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+        match ppoll(&mut polled, Some(TimeSpec::from_duration(timeout)), None) {
+            Ok(ready) => Ok(ready > 0),
+            Err(nix::errno::Errno::EINTR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Reads a batch into the storage; how many.
+    fn read(&mut self) -> io::Result<usize> {
+        // SAFETY: all-zero bytes are an iovec and an mmsghdr: null pointers and zero lengths.
+        let mut vectors: [libc::iovec; BATCH] = unsafe { std::mem::zeroed() };
+        // SAFETY: as above.
+        let mut messages: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
+        for ((arrival, vector), message) in self.storage.iter_mut().zip(&mut vectors).zip(&mut messages) {
+            vector.iov_base = arrival.frame.as_mut_ptr().cast();
+            vector.iov_len = FRAME;
+            let header = &mut message.msg_hdr;
+            header.msg_name = (&raw mut arrival.address).cast();
+            header.msg_namelen = size_of::<libc::sockaddr_ll>() as u32;
+            header.msg_iov = &raw mut *vector;
+            header.msg_iovlen = 1;
+            header.msg_control = arrival.control.as_mut_ptr().cast();
+            header.msg_controllen = size_of_val(&arrival.control) as _;
+        }
+        // SAFETY: every message points to storage and to a vector that outlive the call, with their lengths.
+        let count = unsafe {
+            libc::recvmmsg(
+                self.socket.as_fd().as_raw_fd(),
+                messages.as_mut_ptr(),
+                BATCH as u32,
+                libc::MSG_DONTWAIT as _,
+                std::ptr::null_mut(),
+            )
+        };
+        if count < 0 {
+            let error = io::Error::last_os_error();
+            // ENETDOWN: one of the interfaces went down; it says so once.
+            return match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::EINTR | libc::ENETDOWN) => Ok(0),
+                _ => Err(error),
+            };
+        }
+        let count = count.unsigned_abs() as usize;
+        for (arrival, message) in self.storage.iter_mut().zip(&messages).take(count) {
+            arrival.length = (message.msg_len as usize).min(FRAME);
+            arrival.stamp = stamp(&message.msg_hdr);
+        }
+        Ok(count)
+    }
+}
+
+impl KeepAliveReceiver for PacketKeepAliveReceiver {
+    fn receive(&mut self, timeout: Duration, take: &mut dyn FnMut(usize, &[u8], Nanos)) -> io::Result<usize> {
+        if !self.wait(timeout)? {
+            return Ok(0);
+        }
+        let mut taken = 0;
+        for _ in 0..BATCHES {
+            let before = monotonic().0 as i64;
+            let count = self.read()?;
+            let clocks = Clocks::read();
+            let stepped = (clocks.offset() - self.offset).abs() > STEP;
+            self.offset = clocks.offset();
+            for arrival in self.storage.iter().take(count) {
+                let index = InterfaceIndex(arrival.address.sll_ifindex.unsigned_abs());
+                if arrival.address.sll_pkttype == libc::PACKET_OUTGOING {
+                    continue;
+                }
+                let Ok(found) = self.order.binary_search_by_key(&index, |&(index, _)| index) else {
+                    continue;
+                };
+                let stamp = arrival.stamp.filter(|_| !stepped);
+                let received = clocks.arrival(stamp, self.seen_empty - TO_SOCKET);
+                take(self.order[found].1, &arrival.frame[..arrival.length], received);
+                taken += 1;
+            }
+            if count < BATCH {
+                self.seen_empty = before;
+                break;
+            }
+        }
+        Ok(taken)
+    }
+}
+
+/// The time stamp among the control messages, ns.
+fn stamp(header: &libc::msghdr) -> Option<i64> {
+    // SAFETY: the header is as recvmmsg left it, its control buffer alive and of the length it says; the macros
+    // stay inside.
+    unsafe {
+        let mut at = libc::CMSG_FIRSTHDR(header);
+        while !at.is_null() {
+            if (*at).cmsg_level == libc::SOL_SOCKET && (*at).cmsg_type == libc::SCM_TIMESTAMPNS {
+                let time = libc::CMSG_DATA(at).cast::<libc::timespec>().read_unaligned();
+                return Some(time.tv_sec * 1_000_000_000 + time.tv_nsec);
+            }
+            at = libc::CMSG_NXTHDR(header, at);
+        }
+    }
+    None
+}
+
+/// Both clocks at one moment, ns.
+#[derive(Clone, Copy, Debug)]
+struct Clocks {
+    monotonic: i64,
+    realtime: i64,
+}
+
+impl Clocks {
+    /// Reads them as close together as three tries allow.
+    fn read() -> Self {
+        let mut best = (i64::MAX, Clocks { monotonic: 0, realtime: 0 });
+        for _ in 0..3 {
+            let before = monotonic().0 as i64;
+            let realtime = nanoseconds(ClockId::CLOCK_REALTIME);
+            let after = monotonic().0 as i64;
+            if after - before < best.0 {
+                best = (after - before, Clocks { monotonic: before + (after - before) / 2, realtime });
+            }
+        }
+        best.1
+    }
+
+    const fn offset(self) -> i64 {
+        self.realtime - self.monotonic
+    }
+
+    /// The moment of a `CLOCK_REALTIME` stamp on `CLOCK_MONOTONIC`; now, where it has none or one outside of
+    /// `earliest` to now, which a step of the realtime clock makes.
+    fn arrival(self, stamp: Option<i64>, earliest: i64) -> Nanos {
+        let at = stamp.map(|stamp| stamp - self.offset());
+        let at = at.filter(|at| (earliest..=self.monotonic).contains(at)).unwrap_or(self.monotonic);
+        Nanos(at.unsigned_abs())
+    }
+}
+
+/// `CLOCK_MONOTONIC`, the clock of transmit and receive times.
+#[must_use]
+pub fn monotonic() -> Nanos {
+    Nanos(nanoseconds(ClockId::CLOCK_MONOTONIC).unsigned_abs())
+}
+
+fn nanoseconds(clock: ClockId) -> i64 {
+    // Both clocks exist on every Linux; the call cannot fail.
+    clock_gettime(clock).map_or(0, |time| time.tv_sec() * 1_000_000_000 + time.tv_nsec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLOCKS: Clocks = Clocks { monotonic: 5_000_000_000, realtime: 1_700_000_000_000_000_000 };
+
+    #[test]
+    fn a_stamp_is_moved_to_the_monotonic_clock() {
+        let stamp = CLOCKS.realtime - 40_000;
+        assert_eq!(CLOCKS.arrival(Some(stamp), 4_000_000_000), Nanos(5_000_000_000 - 40_000));
+    }
+
+    #[test]
+    fn a_stamp_from_before_or_after_a_clock_step_is_not_believed() {
+        let now = Nanos(5_000_000_000);
+        assert_eq!(CLOCKS.arrival(Some(CLOCKS.realtime + 1), 4_000_000_000), now);
+        assert_eq!(CLOCKS.arrival(Some(CLOCKS.realtime - 1_000_000_001), 4_000_000_000), now);
+        assert_eq!(CLOCKS.arrival(None, 4_000_000_000), now);
+    }
+}

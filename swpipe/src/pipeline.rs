@@ -1,0 +1,259 @@
+//! The frame path: one frame and one snapshot in, one decision out (contract, "What happens to a frame").
+//!
+//! Pure: counting and sending are the worker's. Nothing here allocates, blocks or panics.
+
+use dataplane::keepalive::KEEP_ALIVE_ETHERTYPE;
+use dataplane::steering::STEERING_HEADER;
+use dataplane::tables::{PairForwarding, PortRole, RuleAction, UnitMode};
+use dataplane::{
+    BucketIndex, Core, LinkIndex, NotIp, PairId, Parsed, PortId, Reason, Session, Side, UnitId, hash, parse,
+};
+
+use crate::io::Edit;
+use crate::tables::{RuleSlot, Snapshot};
+
+/// Where a frame goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// The port.
+    pub port: PortId,
+    /// What to change on the way.
+    pub edit: Edit,
+    /// Length on the way out, without FCS.
+    pub length: usize,
+}
+
+/// A copy to an appliance, beside the frame itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyTo {
+    /// The pair.
+    pub pair: PairId,
+    /// Where to; `None` where the copy is longer than the port's MTU.
+    pub exit: Option<Exit>,
+}
+
+/// Who the frame came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A link port.
+    Link(LinkIndex),
+    /// A pair port.
+    Pair(PairId),
+    /// A port that serves nothing.
+    Unknown,
+}
+
+/// How the balancing of a session came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Balanced {
+    /// The hash.
+    pub hash: u32,
+    /// The bucket.
+    pub bucket: BucketIndex,
+    /// Pair and core; `None` where the bucket has no entry.
+    pub serving: Option<(PairId, Core)>,
+}
+
+/// All that was decided about a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The counter it ends in.
+    pub reason: Reason,
+    /// Who it came from.
+    pub origin: Origin,
+    /// The rule that decided.
+    pub rule: Option<RuleSlot>,
+    /// The unit of that rule.
+    pub unit: Option<UnitId>,
+    /// How the session was balanced, where it came to that.
+    pub balanced: Option<Balanced>,
+    /// For frames that return: the link they return to.
+    pub returned: Option<(LinkIndex, Side)>,
+    /// For frames to an appliance: pair and side.
+    pub forwarded: Option<(PairId, Side)>,
+    /// Where it leaves; `None` for drops and keep-alives.
+    pub exit: Option<Exit>,
+    /// A copy to an appliance.
+    pub copy: Option<CopyTo>,
+    /// Bytes that counters count: the frame as it is on the link, without the steering header.
+    pub counted: usize,
+}
+
+impl Decision {
+    #[inline(always)]
+    fn new(reason: Reason, origin: Origin, counted: usize) -> Self {
+        Decision {
+            reason,
+            origin,
+            rule: None,
+            unit: None,
+            balanced: None,
+            returned: None,
+            forwarded: None,
+            exit: None,
+            copy: None,
+            counted,
+        }
+    }
+}
+
+/// Decides about a frame that came in by `port`.
+#[inline]
+#[must_use]
+pub fn decide(tables: &Snapshot, port: PortId, frame: &[u8]) -> Decision {
+    match tables.ports.role(port) {
+        Some(PortRole::Link { link, side, peer }) => from_link(tables, link, side, peer, frame),
+        Some(PortRole::Pair { pair, side, copy }) => from_pair(tables, pair, side, copy, frame),
+        None => Decision::new(Reason::UnknownPort, Origin::Unknown, frame.len()),
+    }
+}
+
+/// Where a frame of a link stands between the steps of the contract.
+struct LinkFrame<'f> {
+    tables: &'f Snapshot,
+    link: LinkIndex,
+    side: Side,
+    peer: PortId,
+    length: usize,
+}
+
+impl LinkFrame<'_> {
+    /// Out by the peer port, unchanged, if its MTU admits the frame.
+    #[inline(always)]
+    fn to_peer(&self, decision: &mut Decision, reason: Reason) {
+        if self.tables.mtus.admits(self.peer, self.length) {
+            decision.reason = reason;
+            decision.exit = Some(Exit { port: self.peer, edit: Edit::Keep, length: self.length });
+        } else {
+            decision.reason = Reason::MtuExceeded;
+        }
+    }
+}
+
+#[inline(always)]
+fn from_link(tables: &Snapshot, link: LinkIndex, side: Side, peer: PortId, frame: &[u8]) -> Decision {
+    let at = LinkFrame { tables, link, side, peer, length: frame.len() };
+    let mut decision = Decision::new(Reason::NoFlow, Origin::Link(link), frame.len());
+    // 1. Parse.
+    let parsed = parse(frame);
+    // 2. Rules.
+    let Some((slot, action)) = tables.rules.lookup(link, &parsed) else {
+        at.to_peer(&mut decision, Reason::NoFlow);
+        return decision;
+    };
+    decision.rule = Some(slot);
+    match action {
+        RuleAction::Bypass => at.to_peer(&mut decision, Reason::FlowBypass),
+        RuleAction::Drop => decision.reason = Reason::FlowDrop,
+        RuleAction::ToUnit(unit) => balance(&at, &mut decision, unit, &parsed, false),
+        RuleAction::CopyToUnit(unit) => balance(&at, &mut decision, unit, &parsed, true),
+    }
+    decision
+}
+
+/// Steps 3 to 7: from the unit to the pair's port.
+#[inline(always)]
+fn balance(at: &LinkFrame<'_>, decision: &mut Decision, unit: UnitId, parsed: &Parsed, copy: bool) {
+    decision.unit = Some(unit);
+    // 3. No IP header.
+    let Some(session) = &parsed.session else {
+        let reason = match parsed.not_ip() {
+            Some(NotIp::VlanTooDeep) => Reason::VlanTooDeep,
+            Some(NotIp::MplsTooDeep) => Reason::MplsTooDeep,
+            _ => Reason::NotIp,
+        };
+        at.to_peer(decision, reason);
+        return;
+    };
+    // 4. Unit state.
+    let UnitMode::Balance { method, bucket_mask, primary } = at.tables.units.mode(unit) else {
+        at.to_peer(decision, Reason::UnitBypass);
+        return;
+    };
+    // 5. Hash, bucket, pair and core.
+    let balanced = bucket_of(at, unit, session, method, bucket_mask);
+    decision.balanced = Some(balanced);
+    let Some((pair, core)) = balanced.serving else {
+        at.to_peer(decision, Reason::NoBucket);
+        return;
+    };
+    // 6. Pair state.
+    let forwarding = if primary { PairForwarding::Up } else { at.tables.pair_states.forwarding(pair) };
+    let out = at.tables.pair_ports.port(pair, at.side);
+    let out = match (forwarding, out) {
+        (PairForwarding::Up, Some(out)) => out,
+        (PairForwarding::Drop, _) if !copy => {
+            decision.reason = Reason::PairDownDrop;
+            return;
+        }
+        _ => {
+            at.to_peer(decision, Reason::PairDownBypass);
+            return;
+        }
+    };
+    // 7. Steering header, port of the side that the frame came in on.
+    let length = at.length + STEERING_HEADER;
+    let exit = at.tables.mtus.admits(out, length).then(|| Exit {
+        port: out,
+        edit: Edit::Push(at.tables.steering.encode(core, at.link)),
+        length,
+    });
+    if copy {
+        at.to_peer(decision, Reason::Copy);
+        decision.copy = Some(CopyTo { pair, exit });
+        return;
+    }
+    if exit.is_none() {
+        decision.reason = Reason::MtuExceeded;
+        return;
+    }
+    decision.reason = Reason::Forwarded;
+    decision.forwarded = Some((pair, at.side));
+    decision.exit = exit;
+}
+
+#[inline(always)]
+fn bucket_of(
+    at: &LinkFrame<'_>,
+    unit: UnitId,
+    session: &Session,
+    method: dataplane::Method,
+    bucket_mask: u16,
+) -> Balanced {
+    let hash = hash(session, method, at.side);
+    let bucket = BucketIndex(hash as u16 & bucket_mask);
+    Balanced { hash, bucket, serving: at.tables.buckets.serving(unit, bucket) }
+}
+
+#[inline(always)]
+fn from_pair(tables: &Snapshot, pair: PairId, side: Side, copy: bool, frame: &[u8]) -> Decision {
+    let origin = Origin::Pair(pair);
+    // 1. Keep-alive.
+    if ethertype(frame) == Some(KEEP_ALIVE_ETHERTYPE) {
+        return Decision::new(Reason::KeepAlive, origin, frame.len());
+    }
+    // 3. What comes back from a copy.
+    if copy {
+        return Decision::new(Reason::CopyReturn, origin, frame.len());
+    }
+    // 2. Steering header.
+    let Some(header) = tables.steering.decode(frame) else {
+        return Decision::new(Reason::NoSteeringHeader, origin, frame.len());
+    };
+    let length = frame.len() - STEERING_HEADER;
+    let Some(out) = tables.links.port(header.link, side) else {
+        return Decision::new(Reason::UnknownLink, origin, length);
+    };
+    if !tables.mtus.admits(out, length) {
+        return Decision::new(Reason::MtuExceeded, origin, length);
+    }
+    let mut decision = Decision::new(Reason::Returned, origin, length);
+    decision.returned = Some((header.link, side));
+    decision.exit = Some(Exit { port: out, edit: Edit::Pop, length });
+    decision
+}
+
+#[inline(always)]
+fn ethertype(frame: &[u8]) -> Option<u16> {
+    frame.get(12..).and_then(|rest| rest.first_chunk()).map(|bytes| u16::from_be_bytes(*bytes))
+}

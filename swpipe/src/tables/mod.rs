@@ -1,0 +1,80 @@
+//! The tables as the frame path reads them, in the order in which a frame meets them, one file each.
+
+mod buckets;
+mod links;
+mod pair_ports;
+mod pair_state;
+mod port_mtu;
+mod ports;
+mod rules;
+mod units;
+
+use std::sync::Arc;
+
+use dataplane::SteeringMode;
+use dataplane::tables::TableEntry;
+
+pub use buckets::Buckets;
+pub use links::Links;
+pub use pair_ports::PairPorts;
+pub use pair_state::PairStates;
+pub use port_mtu::PortMtus;
+pub use ports::Ports;
+pub use rules::{RuleSlot, Rules};
+pub use units::Units;
+
+/// All tables at one instant. A worker sees one snapshot for a whole batch; a change makes the next one,
+/// which shares what did not change.
+#[derive(Clone, Default)]
+pub struct Snapshot {
+    /// Format of steering headers.
+    pub steering: SteeringMode,
+    /// What a port is for.
+    pub ports: Arc<Ports>,
+    /// Flow rules.
+    pub rules: Arc<Rules>,
+    /// Method, bucket mask and state of units.
+    pub units: Arc<Units>,
+    /// Pair and core of buckets.
+    pub buckets: Arc<Buckets>,
+    /// Whether pairs carry traffic.
+    pub pair_states: Arc<PairStates>,
+    /// Ports of pairs.
+    pub pair_ports: Arc<PairPorts>,
+    /// Ports of links.
+    pub links: Arc<Links>,
+    /// Longest frames.
+    pub mtus: Arc<PortMtus>,
+}
+
+impl Snapshot {
+    /// Puts an entry in; `slot` is the counter of a rule.
+    pub(crate) fn set(&mut self, entry: &TableEntry, slot: RuleSlot) {
+        match entry {
+            TableEntry::Steering(steering) => self.steering = steering.mode,
+            TableEntry::Port(port) => Arc::make_mut(&mut self.ports).set(port),
+            TableEntry::Rule(rule) => Arc::make_mut(&mut self.rules).set(rule, slot),
+            TableEntry::Unit(unit) => Arc::make_mut(&mut self.units).set(unit),
+            TableEntry::Bucket(bucket) => Arc::make_mut(&mut self.buckets).set(bucket),
+            TableEntry::PairState(state) => Arc::make_mut(&mut self.pair_states).set(state),
+            TableEntry::PairPort(port) => Arc::make_mut(&mut self.pair_ports).set(port),
+            TableEntry::Link(link) => Arc::make_mut(&mut self.links).set(link),
+            TableEntry::PortMtu(mtu) => Arc::make_mut(&mut self.mtus).set(mtu),
+        }
+    }
+
+    /// Takes an entry out.
+    pub(crate) fn clear(&mut self, entry: &TableEntry, slot: RuleSlot) {
+        match entry {
+            TableEntry::Steering(_) => self.steering = SteeringMode::default(),
+            TableEntry::Port(port) => Arc::make_mut(&mut self.ports).clear(port),
+            TableEntry::Rule(rule) => Arc::make_mut(&mut self.rules).clear(rule.family, slot),
+            TableEntry::Unit(unit) => Arc::make_mut(&mut self.units).clear(unit),
+            TableEntry::Bucket(bucket) => Arc::make_mut(&mut self.buckets).clear(bucket),
+            TableEntry::PairState(state) => Arc::make_mut(&mut self.pair_states).clear(state),
+            TableEntry::PairPort(port) => Arc::make_mut(&mut self.pair_ports).clear(port),
+            TableEntry::Link(link) => Arc::make_mut(&mut self.links).clear(link),
+            TableEntry::PortMtu(mtu) => Arc::make_mut(&mut self.mtus).clear(mtu),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What an AF_PACKET port does, in figures: `cargo test --release -p swpipe --test io_rate -- --ignored --nocapture`.
+
+#![allow(clippy::expect_used, reason = "tests")]
+
+mod io_wire;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use io_wire::{DEADLINE, Host, enter, frame, in_namespace, readable, run, wire};
+use swpipe::io::{Backend, Edit, keep_alive, open};
+
+const WHILE: Duration = Duration::from_secs(3);
+
+/// Frames that the kernel counted as received by an interface.
+fn received_by(interface: &str) -> u64 {
+    let text = run(&format!("ip -s -o link show {interface}"));
+    let words: Vec<&str> = text.split("RX:").nth(1).expect("counters").split_whitespace().collect();
+    let first = words.iter().position(|word| word.starts_with(|c: char| c.is_ascii_digit())).expect("bytes");
+    words[first + 1].parse().expect("packets")
+}
+
+/// A generator on `h1` and one worker from `p1` to `p2`, on a thread each.
+fn rate(size: usize, keep_alives: bool) {
+    wire("h1", "p1", 1500);
+    wire("h2", "p2", 1504);
+    let _path = keep_alives.then(|| keep_alive::open(&["p1", "p2"]).expect("path"));
+    let mut receiver = open(Backend::AfPacket, "p1", 1500).expect("p1").receiver().expect("receiver");
+    let mut sender = open(Backend::AfPacket, "p2", 1504).expect("p2").sender().expect("sender");
+    let stop = Arc::new(AtomicBool::new(false));
+    let namespace = std::fs::File::open("/proc/thread-self/ns/net").expect("namespace");
+    let generator = std::thread::spawn({
+        let stop = stop.clone();
+        move || {
+            enter(namespace);
+            let interface = swpipe::io::interface::Interface::find("h1").expect("h1");
+            let mut out = swpipe::io::af_packet::sender(&interface, 1500).expect("sender");
+            let bytes = frame(size, 1);
+            let mut sent = 0_u64;
+            while !stop.load(Ordering::Relaxed) {
+                for _ in 0..swpipe::io::BATCH {
+                    sent += u64::from(swpipe::io::Sender::send(&mut out, &bytes, Edit::Keep));
+                }
+                swpipe::io::Sender::flush(&mut out);
+            }
+            sent
+        }
+    });
+    let begin = Instant::now();
+    let mut forwarded = 0_u64;
+    while begin.elapsed() < WHILE {
+        receiver.receive(&mut |frames| {
+            for frame in frames {
+                forwarded += u64::from(sender.send(frame.bytes, Edit::Push([0x88, 0xb6, 0, 1])));
+            }
+        });
+        sender.flush();
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    let arrived = received_by("h2");
+    stop.store(true, Ordering::Relaxed);
+    let sent = generator.join().expect("generator");
+    println!(
+        "{size} bytes{}: sent {:.0}/s, forwarded {:.0}/s, arrived {:.0}/s, missed {}, lost {}",
+        if keep_alives { ", keep-alive path open" } else { "" },
+        sent as f64 / seconds,
+        forwarded as f64 / seconds,
+        arrived as f64 / seconds,
+        receiver.missed(),
+        sender.lost()
+    );
+    assert!(arrived > 0 && arrived <= forwarded);
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn frames_per_second() {
+    for (size, keep_alives) in [(64, false), (64, true), (1514, false), (64, false), (64, true)] {
+        in_namespace(move || rate(size, keep_alives));
+    }
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn time_through_a_port_that_sleeps_until_a_frame_comes() {
+    in_namespace(|| {
+        wire("h1", "p1", 1500);
+        wire("h2", "p2", 1500);
+        let mut receiver = open(Backend::AfPacket, "p1", 1500).expect("p1").receiver().expect("receiver");
+        let mut sender = open(Backend::AfPacket, "p2", 1500).expect("p2").sender().expect("sender");
+        let worker = std::thread::spawn(move || {
+            let mut passed = 0;
+            while passed < 5000 {
+                passed += receiver.receive(&mut |frames| {
+                    for frame in frames {
+                        sender.send(frame.bytes, Edit::Keep);
+                    }
+                });
+                sender.flush();
+                readable(receiver.descriptor().expect("a descriptor"), Instant::now() + DEADLINE);
+            }
+        });
+        let (from, to) = (Host::on("h1"), Host::on("h2"));
+        let mut times: Vec<Duration> = (0..5000)
+            .map(|number| {
+                let begin = Instant::now();
+                from.send(&frame(200, number as u8));
+                to.receive(DEADLINE).expect("arrives");
+                begin.elapsed()
+            })
+            .collect();
+        worker.join().expect("worker");
+        times.sort_unstable();
+        println!("host to host: median {:?}, 99 % {:?}, longest {:?}", times[2500], times[4950], times[4999]);
+    });
+}
