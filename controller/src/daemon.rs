@@ -18,7 +18,7 @@ use crate::keepalives::{Command as LivenessCommand, Keepalives};
 use crate::show::{Carriers, Desk, Rates};
 use crate::socket;
 use crate::state_dir::{Kept, StateDir, digest};
-use crate::target::{Chaos, P4rt, Target};
+use crate::target::{Chaos, P4rt};
 use site::Site;
 
 /// How long frames that are at an appliance get to come back before an embedded pipeline ends.
@@ -265,7 +265,7 @@ fn watch_carriers(site: &Site, keepalives: &Keepalives, events: &Arc<Events>, ca
         let mut known: BTreeMap<usize, bool> = BTreeMap::new();
         let mut ended = false;
         while !ended {
-            let waited = watch.wait(Duration::from_secs(1), &mut |change| {
+            let waited = watch.wait(Some(Duration::from_secs(1)), &mut |change| {
                 let present = change.state == LinkState::Up;
                 let Some((interface, id, name)) = ports.get(change.port) else { return };
                 if known.insert(change.port, present) == Some(present) {

@@ -168,7 +168,8 @@ impl<T: Target> Engine<T> {
         mut changes: mpsc::UnboundedReceiver<Event>,
     ) {
         let mut standing = self.target.standing();
-        self.follow(standing.borrow_and_update().clone()).await;
+        let first = standing.borrow_and_update().clone();
+        self.follow(first).await;
         loop {
             let broken = self.actual.is_none() && matches!(*standing.borrow(), Standing::Primary(_));
             tokio::select! {
@@ -431,10 +432,11 @@ impl<T: Target> Engine<T> {
     /// The device's tables must be known before they are changed.
     async fn reachable(&mut self, standing: &watch::Receiver<Standing>) -> Result<(), EngineError> {
         if self.actual.is_none() {
-            let lost = match &*standing.borrow() {
+            let now = standing.borrow().clone();
+            let lost = match now {
                 Standing::Primary(_) => None,
                 Standing::Backup => Some("another controller is its primary".to_owned()),
-                Standing::Lost(reason) => Some(reason.clone()),
+                Standing::Lost(reason) => Some(reason),
             };
             if let Some(reason) = lost {
                 return Err(TargetError::Lost { address: self.target.address(), reason }.into());

@@ -208,7 +208,7 @@ impl<T: Target> Prober<T> {
             }
             .encode(&self.key);
             let sent = match self.ports.get(&pair) {
-                Some(ports) => self.target.send(*ports.of(probe.direction), frame.to_vec()).await.is_ok(),
+                Some(ports) => self.target.send(ports[probe.direction], frame.to_vec()).await.is_ok(),
                 None => false,
             };
             if !sent {

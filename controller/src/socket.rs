@@ -95,7 +95,8 @@ async fn attend<T: Target>(stream: UnixStream, desk: &Desk<T>) -> io::Result<()>
     let mut read = BufReader::new(read);
     loop {
         let mut line = Vec::new();
-        let reading = (&mut read).take(LONGEST).read_until(b'\n', &mut line);
+        let mut bounded = (&mut read).take(LONGEST);
+        let reading = bounded.read_until(b'\n', &mut line);
         let length = match tokio::time::timeout(IDLE, reading).await {
             Ok(length) => length?,
             Err(_) => return Ok(()),

@@ -144,7 +144,7 @@ impl P4rt {
 
     fn write_error(&self, error: &WriteError, updates: &[Update]) -> TargetError {
         let first = error.rejections.iter().find(|rejection| {
-            rejection.fault.code() != p4runtime::client::Code::Aborted
+            rejection.fault.code() != tonic::Code::Aborted
         });
         match (first, &error.stopped) {
             (Some(rejection), _) => {
@@ -325,7 +325,7 @@ impl Target for P4rt {
 
 /// Tells one P4Info from another, so that a device that runs ours already is left alone.
 fn cookie(p4info: &P4Info) -> u64 {
-    use p4runtime::proto::Message as _;
+    use prost::Message as _;
     use sha2::{Digest, Sha256};
     let digest = Sha256::digest(p4info.encode_to_vec());
     digest.first_chunk().map_or(1, |bytes| u64::from_be_bytes(*bytes)).max(1)

@@ -1,0 +1,291 @@
+//! The table of commands.
+
+use api::{LookupQuery, Request, UnitMode};
+
+use crate::grammar::{Args, End, Filter, Kind, Node, Opt, Run, Source, Step, Value, What};
+use crate::render;
+
+const fn word(word: &'static str, help: &'static str, then: Step) -> Node {
+    Node { what: What::Word(word), help, then }
+}
+
+const fn value(name: &'static str, kind: Kind, help: &'static str, then: Step) -> Node {
+    Node { what: What::Value(Value { name, kind }), help, then }
+}
+
+/// Something must follow.
+const fn more(nodes: &'static [Node]) -> Step {
+    Step { nodes, options: &[], end: End::More }
+}
+
+/// A command, complete here.
+const fn run(run: Run) -> Step {
+    Step { nodes: &[], options: &[], end: End::Run(run) }
+}
+
+/// A command, complete here, that can be said more narrowly.
+const fn run_or(run: Run, nodes: &'static [Node]) -> Step {
+    Step { nodes, options: &[], end: End::Run(run) }
+}
+
+/// An option's value, complete here.
+const BACK: Step = Step { nodes: &[], options: &[], end: End::Back };
+
+const fn filter(filter: fn(&Args) -> Filter) -> Step {
+    Step { nodes: &[], options: &[], end: End::Filter(filter) }
+}
+
+const fn required(node: Node) -> Opt {
+    Opt { node, required: true }
+}
+
+const fn optional(node: Node) -> Opt {
+    Opt { node, required: false }
+}
+
+/// IP protocols that can be called by name, with number and meaning.
+pub const PROTOCOLS: &[(&str, u8, &str)] = &[
+    ("ah", 51, "IP Authentication Header"),
+    ("esp", 50, "IP Encapsulating Security Payload"),
+    ("gre", 47, "Generic Routing Encapsulation"),
+    ("icmp", 1, "Internet Control Message Protocol"),
+    ("icmpv6", 58, "Internet Control Message Protocol of IPv6"),
+    ("igmp", 2, "Internet Group Management Protocol"),
+    ("ipip", 4, "IPv4 inside IP"),
+    ("l2tp", 115, "Layer Two Tunnelling Protocol"),
+    ("ospf", 89, "Open Shortest Path First"),
+    ("pim", 103, "Protocol Independent Multicast"),
+    ("sctp", 132, "Stream Control Transmission Protocol"),
+    ("tcp", 6, "Transmission Control Protocol"),
+    ("udp", 17, "User Datagram Protocol"),
+    ("udplite", 136, "Lightweight User Datagram Protocol"),
+    ("vrrp", 112, "Virtual Router Redundancy Protocol"),
+];
+
+/// Every command.
+pub static ROOT: Step = more(&[
+    word("show", "Show state, counters and configuration", more(SHOW)),
+    word("call", "Do something to the running system", more(CALL)),
+    word("load", "Put a configuration from a file in force", more(LOAD)),
+    word("monitor", "Watch something until Ctrl-C", more(MONITOR)),
+    HELP,
+    word("exit", "Leave this shell", run(Run::Exit)),
+    word("quit", "Leave this shell", run(Run::Exit)),
+]);
+
+const HELP: Node = word("help", "Explain the commands that begin with these words", TOPICS);
+const TOPICS: Step = run_or(Run::Help, TOPIC);
+const TOPIC: &[Node] = &[
+    word("show", "Show state, counters and configuration", more(SHOW)),
+    word("call", "Do something to the running system", more(CALL)),
+    word("load", "Put a configuration from a file in force", more(LOAD)),
+    word("monitor", "Watch something until Ctrl-C", more(MONITOR)),
+];
+
+const SHOW: &[Node] = &[
+    word("version", "Version, time since start and data plane of sluiced", run(SHOW_VERSION)),
+    word("ports", "All ports with carrier, counters and what they serve", run(SHOW_PORTS)),
+    word("port", "One port in detail", more(PORT)),
+    word("link", "Links with the frames of both sides", run(SHOW_LINK)),
+    word(
+        "ecofilter-balancer",
+        "The balancer on one screen: units, pairs, load",
+        run_or(SHOW_BALANCER, BALANCER),
+    ),
+    word("liveness", "Keep-alives through the appliances", more(LIVENESS)),
+    word("counters", "Where the frames went", more(COUNTERS)),
+    word("events", "What happened, oldest first", run_or(SHOW_EVENTS, EVENTS)),
+    word("configuration", "The running configuration", run(SHOW_CONFIGURATION)),
+    word("target", "The data plane: address, state, table usage", run(SHOW_TARGET)),
+];
+
+const PORT: &[Node] = &[value(
+    "name",
+    Kind::Name(Source::Ports),
+    "Name of a port",
+    more(&[word("statistics", "Settings and counters of the port", run(SHOW_PORT))]),
+)];
+
+const BALANCER: &[Node] = &[
+    word("ecofilter-unit", "Units in detail, all or one", run_or(SHOW_UNIT, UNIT)),
+    word("flow", "Flow rules with packets, bytes and rates", run_or(SHOW_FLOW, FLOW)),
+    word("balancing-config-hash", "Digests of the bucket tables, to compare devices", run(SHOW_HASH)),
+    word(
+        "lookup",
+        "Which rule, bucket, unit, pair and core serve a session now",
+        Step { nodes: &[], options: LOOKUP, end: End::Run(SHOW_LOOKUP) },
+    ),
+];
+const UNIT: &[Node] =
+    &[value("name", Kind::Name(Source::Units), "Name of an ecofilter-unit", run(SHOW_UNIT))];
+const FLOW: &[Node] = &[value("name", Kind::Name(Source::Flows), "Name of a flow rule", run(SHOW_FLOW))];
+
+const LOOKUP: &[Opt] = &[
+    required(word("src", "Source address of the session", more(SRC))),
+    required(word("dst", "Destination address of the session", more(DST))),
+    optional(word("proto", "IP protocol; tcp without it", more(PROTO))),
+    optional(word("src-port", "Source port, tcp and udp", more(SRC_PORT))),
+    optional(word("dst-port", "Destination port, tcp and udp", more(DST_PORT))),
+    optional(word("vlan", "VLAN tags of the frame", more(VLAN))),
+    optional(word("link", "Link that the frame comes in by; the first without it", more(LINK))),
+    optional(word("side", "Side that the frame comes in by; lan without it", more(SIDE))),
+];
+const SRC: &[Node] = &[value("address", Kind::Address, "IPv4 or IPv6 address", BACK)];
+const DST: &[Node] = &[value("address", Kind::Address, "IPv4 or IPv6 address", BACK)];
+const PROTO: &[Node] = &[value("protocol", Kind::Protocol, "Number, or a name such as tcp", BACK)];
+const SRC_PORT: &[Node] = &[value("port", Kind::Number { min: 0, max: 65535 }, "Port, 0 to 65535", BACK)];
+const DST_PORT: &[Node] = &[value("port", Kind::Number { min: 0, max: 65535 }, "Port, 0 to 65535", BACK)];
+const VLAN: &[Node] = &[value("vlans", Kind::Vlans, "VLAN ids, outermost first, such as 100,20", BACK)];
+const LINK: &[Node] = &[value("link", Kind::Name(Source::Links), "Name of a link", BACK)];
+const SIDE: &[Node] = &[value("side", Kind::Choice(SIDES), "Side of the link", BACK)];
+const SIDES: &[(&str, &str)] =
+    &[("lan", "By the LAN port of the link"), ("wan", "By the WAN port of the link")];
+
+const LIVENESS: &[Node] =
+    &[word("profile-status", "Keep-alives of every pair, by profile", run_or(SHOW_LIVENESS, PROFILE))];
+const PROFILE: &[Node] =
+    &[value("name", Kind::Name(Source::Profiles), "Name of a liveness profile", run(SHOW_LIVENESS))];
+const COUNTERS: &[Node] =
+    &[word("drops", "Verdict of every frame, by reason, link and pair", run(SHOW_DROPS))];
+const EVENTS: &[Node] = &[word("last", "Only the newest events", more(LAST))];
+const LAST: &[Node] =
+    &[value("count", Kind::Number { min: 1, max: 1_000_000 }, "How many events", run(SHOW_EVENTS))];
+
+const CALL: &[Node] = &[word("ecofilter-balancer", "Something about the balancer", more(CALL_BALANCER))];
+const CALL_BALANCER: &[Node] =
+    &[word("set-bypass-ecofilter-unit", "Take a unit out of the path by hand, or back", more(CALL_UNIT))];
+const CALL_UNIT: &[Node] =
+    &[value("name", Kind::Name(Source::Units), "Name of an ecofilter-unit", more(CALL_MODE))];
+const CALL_MODE: &[Node] = &[value("mode", Kind::Choice(MODES), "Mode of the unit", run(SET_MODE))];
+const MODES: &[(&str, &str)] = &[
+    ("auto", "Balance while enough pairs are up, else bypass"),
+    ("bypass", "All traffic of the unit to the peer port of its link"),
+    ("primary", "Balance, whatever the state of the pairs"),
+];
+
+const LOAD: &[Node] = &[word("replace", "Replace the whole running configuration", more(LOAD_FILE))];
+const LOAD_FILE: &[Node] =
+    &[value("file", Kind::File, "File on this machine, RFC 7951 JSON", run(Run::Load))];
+
+const MONITOR: &[Node] = &[
+    word("events", "Events as they happen, until Ctrl-C", run(Run::MonitorEvents)),
+    word("ecofilter-balancer", "The balancer's screen, once a second, until q", run(Run::MonitorBalancer)),
+];
+
+/// What can follow a bar.
+pub static FILTERS: Step = more(&[
+    word("match", "Only lines that match a regular expression", more(MATCH)),
+    word("except", "Only lines that do not match a regular expression", more(EXCEPT)),
+    word("count", "The number of lines", filter(|_| Filter::Count)),
+    word("json", "The answer as one JSON document", filter(|_| Filter::Json)),
+    word("no-more", "All at once, without a pager", filter(|_| Filter::NoMore)),
+]);
+const MATCH: &[Node] = &[value(
+    "regex",
+    Kind::Pattern,
+    "Regular expression, in \"...\" if it has blanks or |",
+    filter(|args| args.pattern("regex").map_or(Filter::NoMore, Filter::Match)),
+)];
+const EXCEPT: &[Node] = &[value(
+    "regex",
+    Kind::Pattern,
+    "Regular expression, in \"...\" if it has blanks or |",
+    filter(|args| args.pattern("regex").map_or(Filter::NoMore, Filter::Except)),
+)];
+
+const SHOW_VERSION: Run = Run::Ask {
+    request: |_| Request::ShowVersion,
+    render: |answer, _, style| Ok(render::version(&serde_json::from_value(answer)?, style)),
+};
+const SHOW_PORTS: Run = Run::Ask {
+    request: |_| Request::ShowPorts,
+    render: |answer, _, style| Ok(render::ports(&serde_json::from_value::<Vec<_>>(answer)?, style)),
+};
+const SHOW_PORT: Run = Run::Ask {
+    request: |args| Request::ShowPortStatistics { port: args.text("name").unwrap_or_default() },
+    render: |answer, _, style| Ok(render::port(&serde_json::from_value(answer)?, style)),
+};
+const SHOW_LINK: Run = Run::Ask {
+    request: |_| Request::ShowLink,
+    render: |answer, _, style| Ok(render::links(&serde_json::from_value::<Vec<_>>(answer)?, style)),
+};
+const SHOW_BALANCER: Run = Run::Ask {
+    request: |_| Request::ShowBalancer,
+    render: |answer, _, style| Ok(render::balancer(&serde_json::from_value(answer)?, style)),
+};
+const SHOW_UNIT: Run = Run::Ask {
+    request: |args| Request::ShowUnit { unit: args.text("name") },
+    render: |answer, _, style| Ok(render::units(&serde_json::from_value::<Vec<_>>(answer)?, style)),
+};
+const SHOW_FLOW: Run = Run::Ask {
+    request: |args| Request::ShowFlow { flow: args.text("name") },
+    render: |answer, args, style| {
+        let flows = serde_json::from_value::<Vec<_>>(answer)?;
+        Ok(match args.text("name") {
+            Some(_) => flows.iter().map(|flow| render::flow(flow, style)).collect(),
+            None => render::flows(&flows, style),
+        })
+    },
+};
+const SHOW_HASH: Run = Run::Ask {
+    request: |_| Request::ShowConfigHash,
+    render: |answer, _, style| Ok(render::config_hash(&serde_json::from_value(answer)?, style)),
+};
+const SHOW_LOOKUP: Run = Run::Ask {
+    request: |args| {
+        Request::Lookup(LookupQuery {
+            src: args.text("src").unwrap_or_default(),
+            dst: args.text("dst").unwrap_or_default(),
+            proto: args.number("proto"),
+            src_port: args.number("src-port"),
+            dst_port: args.number("dst-port"),
+            vlan: args.numbers("vlan"),
+            link: args.text("link"),
+            side: args.text("side"),
+        })
+    },
+    render: |answer, _, style| Ok(render::lookup(&serde_json::from_value(answer)?, style)),
+};
+const SHOW_LIVENESS: Run = Run::Ask {
+    request: |args| Request::ShowLiveness { profile: args.text("name") },
+    render: |answer, args, style| {
+        let pairs = serde_json::from_value::<Vec<_>>(answer)?;
+        Ok(match args.text("name") {
+            Some(_) => render::liveness_in_detail(&pairs, style),
+            None => render::liveness(&pairs, style),
+        })
+    },
+};
+const SHOW_DROPS: Run = Run::Ask {
+    request: |_| Request::ShowDrops,
+    render: |answer, _, style| Ok(render::drops(&serde_json::from_value(answer)?, style)),
+};
+const SHOW_EVENTS: Run = Run::Ask {
+    request: |args| Request::ShowEvents { after: 0, last: args.number("count") },
+    render: |answer, _, style| {
+        let events = serde_json::from_value::<Vec<_>>(answer)?;
+        Ok(events.iter().map(|event| render::event(event, style)).collect())
+    },
+};
+const SHOW_CONFIGURATION: Run = Run::Ask {
+    request: |_| Request::ShowConfiguration,
+    render: |answer, _, _| Ok(render::configuration(&answer)),
+};
+const SHOW_TARGET: Run = Run::Ask {
+    request: |_| Request::ShowTarget,
+    render: |answer, _, style| Ok(render::target(&serde_json::from_value(answer)?, style)),
+};
+const SET_MODE: Run = Run::Ask {
+    request: |args| Request::SetUnitMode {
+        unit: args.text("name").unwrap_or_default(),
+        mode: match args.text("mode").as_deref() {
+            Some("bypass") => UnitMode::Bypass,
+            Some("primary") => UnitMode::Primary,
+            _ => UnitMode::Auto,
+        },
+    },
+    render: |_, args, _| {
+        let text = |name| args.text(name).unwrap_or_default();
+        Ok(format!("ecofilter-unit {}: mode {}\n", text("name"), text("mode")))
+    },
+};
