@@ -128,10 +128,8 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
     let first = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(1, |since| since.as_millis() as u64 * 1000);
-    let events = Events::open(first, settings.events.as_deref()).map_err(|source| StartError::Events {
-        path: settings.events.clone().unwrap_or_default(),
-        source,
-    })?;
+    let events = Events::open(first, settings.events.as_deref())
+        .map_err(|source| StartError::Events { path: settings.events.clone().unwrap_or_default(), source })?;
     let events = Arc::new(events);
     let listener = socket::open(&settings.socket).await?;
 

@@ -64,7 +64,9 @@ pub fn tally(updates: &[Update]) -> (usize, usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dataplane::tables::{PairForwarding, PairPortEntry, PairStateEntry, PortEntry, PortRole, SteeringEntry};
+    use dataplane::tables::{
+        PairForwarding, PairPortEntry, PairStateEntry, PortEntry, PortRole, SteeringEntry,
+    };
     use dataplane::{LinkIndex, PairId, PortId, Side, SteeringMode};
 
     fn entries(list: Vec<Entry>) -> Entries {

@@ -485,7 +485,9 @@ impl<T: Target> Engine<T> {
                 let Applied { inserted, modified, deleted, .. } = applied;
                 self.events.log(news(
                     "info",
-                    format!("applied from {origin}: {inserted} inserted, {modified} modified, {deleted} deleted"),
+                    format!(
+                        "applied from {origin}: {inserted} inserted, {modified} modified, {deleted} deleted"
+                    ),
                 ));
             }
             Err(error) => {
@@ -603,7 +605,8 @@ fn same_ports(running: &Site, next: &Site) -> Result<(), EngineError> {
     };
     let (running, next) = (ports(running), ports(next));
     let moved = |(interface, port): (&String, &(u16, String))| {
-        (running.get(interface).map(|other| other.0) != Some(port.0)).then(|| (interface.clone(), port.1.clone()))
+        (running.get(interface).map(|other| other.0) != Some(port.0))
+            .then(|| (interface.clone(), port.1.clone()))
     };
     let gone = running.iter().find(|(interface, _)| !next.contains_key(*interface));
     match (next.iter().find_map(moved), gone) {

@@ -78,8 +78,7 @@ impl Events {
     /// # Errors
     /// The file cannot be opened.
     pub fn open(next: u64, file: Option<&Path>) -> io::Result<Self> {
-        let file =
-            file.map(|path| OpenOptions::new().create(true).append(true).open(path)).transpose()?;
+        let file = file.map(|path| OpenOptions::new().create(true).append(true).open(path)).transpose()?;
         Ok(Events(Mutex::new(Log { ring: VecDeque::new(), next, file })))
     }
 

@@ -73,9 +73,9 @@ impl Keepalives {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn start<T: Target>(
+    pub fn start<T: Target, P: Packets>(
         target: Arc<T>,
-        packets: Packets,
+        packets: P,
     ) -> std::io::Result<(Self, mpsc::UnboundedReceiver<Event>)> {
         let (commands, received) = mpsc::unbounded_channel();
         let (report, events) = mpsc::unbounded_channel();
@@ -115,9 +115,9 @@ impl Keepalives {
     }
 }
 
-struct Prober<T> {
+struct Prober<T, P> {
     target: Arc<T>,
-    packets: Packets,
+    packets: P,
     report: mpsc::UnboundedSender<Event>,
     supervision: Supervision,
     ports: PairPorts,
@@ -160,7 +160,7 @@ fn arriving(end: End) -> Direction {
     }
 }
 
-impl<T: Target> Prober<T> {
+impl<T: Target, P: Packets> Prober<T, P> {
     async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
         loop {
             let wait = self

@@ -103,7 +103,11 @@ impl Cells {
         self.0.get(&(counter.id, index)).copied().unwrap_or_default()
     }
 
-    fn verdicts(&self, counter: &dataplane::schema::Counter, cell: impl Fn(Reason) -> usize) -> Vec<VerdictCount> {
+    fn verdicts(
+        &self,
+        counter: &dataplane::schema::Counter,
+        cell: impl Fn(Reason) -> usize,
+    ) -> Vec<VerdictCount> {
         Reason::ALL
             .iter()
             .map(|reason| (reason, self.get(counter, cell(*reason))))
@@ -134,9 +138,9 @@ impl<T: Target> Desk<T> {
             Request::ShowPorts => serde_json::to_value(self.ports(&view, None).await?)?,
             Request::ShowPortStatistics { port } => {
                 let ports = self.ports(&view, Some(&port)).await?;
-                serde_json::to_value(ports.first().ok_or_else(|| {
-                    unknown("port", &port, view.site.ports.keys().cloned())
-                })?)?
+                serde_json::to_value(
+                    ports.first().ok_or_else(|| unknown("port", &port, view.site.ports.keys().cloned()))?,
+                )?
             }
             Request::ShowLink => serde_json::to_value(self.links(&view).await?)?,
             Request::ShowBalancer => serde_json::to_value(self.balancer(&view).await?)?,
@@ -178,9 +182,8 @@ impl<T: Target> Desk<T> {
             }
             Request::LoadReplace { text, origin } => {
                 let site = Box::new(Site::from_json(&text)?);
-                let instead_of = std::fs::read_to_string(&self.config_file).map_err(|source| {
-                    Refusal::File { path: self.config_file.clone(), source }
-                })?;
+                let instead_of = std::fs::read_to_string(&self.config_file)
+                    .map_err(|source| Refusal::File { path: self.config_file.clone(), source })?;
                 let loaded = Some(Loaded { instead_of: digest(&instead_of), text });
                 let applied =
                     self.command(|answer| Command::Apply { site, loaded, origin, answer }).await??;
@@ -195,8 +198,12 @@ impl<T: Target> Desk<T> {
         result.await.map_err(|_| Refusal::Ending)
     }
 
-    async fn read(&self, wanted: Vec<(&'static dataplane::schema::Counter, usize)>) -> Result<Cells, Refusal> {
-        let wanted: Vec<(u32, usize)> = wanted.into_iter().map(|(counter, index)| (counter.id, index)).collect();
+    async fn read(
+        &self,
+        wanted: Vec<(&'static dataplane::schema::Counter, usize)>,
+    ) -> Result<Cells, Refusal> {
+        let wanted: Vec<(u32, usize)> =
+            wanted.into_iter().map(|(counter, index)| (counter.id, index)).collect();
         let counts = self.target.counters(wanted.clone()).await?;
         Ok(Cells(wanted.into_iter().zip(counts.into_iter().map(counted)).collect()))
     }
@@ -218,7 +225,9 @@ impl<T: Target> Desk<T> {
             view.site.ports.values().filter(|port| only.is_none_or(|name| name == port.name)).collect();
         let wanted = ports
             .iter()
-            .flat_map(|port| [(&cells::PORT_IN, cells::port(port.id)), (&cells::PORT_OUT, cells::port(port.id))])
+            .flat_map(|port| {
+                [(&cells::PORT_IN, cells::port(port.id)), (&cells::PORT_OUT, cells::port(port.id))]
+            })
             .collect();
         let read = self.read(wanted).await?;
         let carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -275,16 +284,14 @@ impl<T: Target> Desk<T> {
                 wan_port: link.wan_port.clone(),
                 lan: side(&link.lan_port),
                 wan: side(&link.wan_port),
-                verdicts: read.verdicts(&cells::LINK_VERDICTS, |reason| {
-                    cells::link_verdict(index(link), reason)
-                }),
+                verdicts: read
+                    .verdicts(&cells::LINK_VERDICTS, |reason| cells::link_verdict(index(link), reason)),
             })
             .collect())
     }
 
     async fn drops(&self, view: &View) -> Result<Drops, Refusal> {
-        let mut wanted: Vec<_> =
-            Reason::ALL.iter().map(|reason| (&cells::VERDICTS, reason.slot())).collect();
+        let mut wanted: Vec<_> = Reason::ALL.iter().map(|reason| (&cells::VERDICTS, reason.slot())).collect();
         wanted.extend(view.site.ports.values().map(|port| (&cells::PORT_IN, cells::port(port.id))));
         wanted.extend(view.ids.links.values().flat_map(|link| link_verdict_cells(*link)));
         wanted.extend(view.ids.pairs.values().flat_map(|pair| pair_verdict_cells(*pair)));
@@ -496,7 +503,8 @@ fn roles(site: &Site) -> BTreeMap<&str, String> {
 fn buckets_served(view: &View) -> BTreeMap<PairId, usize> {
     let mut served = BTreeMap::new();
     for entry in view.tables.values() {
-        if let Ok(dataplane::tables::TableEntry::Bucket(bucket)) = dataplane::tables::TableEntry::parse(entry) {
+        if let Ok(dataplane::tables::TableEntry::Bucket(bucket)) = dataplane::tables::TableEntry::parse(entry)
+        {
             *served.entry(bucket.pair).or_default() += 1;
         }
     }
@@ -512,8 +520,7 @@ fn unit_of(
     served: &BTreeMap<PairId, usize>,
 ) -> Unit {
     let id = view.ids.units.get(&unit.name).copied();
-    let state: Option<&UnitStatus> =
-        status.units.iter().find(|other| Some(unit_id(other.unit)) == id);
+    let state: Option<&UnitStatus> = status.units.iter().find(|other| Some(unit_id(other.unit)) == id);
     let shares = unit.bucket_table();
     let shares = shares.as_ref().map(dataplane::BucketTable::shares).unwrap_or_default();
     let stand_ins = view.condition.stand_ins_of(&unit.name);

@@ -13,7 +13,7 @@
 mod info;
 
 use dataplane::entry::{Condition, Entry, EntryError, EntryKey, Update};
-use dataplane::schema::{self, MatchKind};
+use dataplane::schema::{self, DefaultAction, MatchKind};
 use dataplane::tables;
 use tonic::Code;
 
@@ -122,11 +122,17 @@ pub fn place_from_wire(wire: &TableEntry) -> Result<EntryKey, Fault> {
     Ok(place)
 }
 
-/// Filters that read every entry of every table: a wildcard read leaves default entries out (P4Runtime,
-/// "Wildcard Reads"), so there are two.
+/// Filters that read every entry of every table: a wildcard read leaves default entries out, which are asked
+/// for by table (P4Runtime, "Wildcard Reads").
 #[must_use]
 pub fn every_entry() -> Vec<v1::Entity> {
-    vec![TableEntry::default().into(), TableEntry { is_default_action: true, ..Default::default() }.into()]
+    let settable = tables::ALL.iter().filter(|table| matches!(table.default, DefaultAction::Settable(..)));
+    let defaults = settable.map(|table| TableEntry {
+        table_id: table.id,
+        is_default_action: true,
+        ..Default::default()
+    });
+    [TableEntry::default()].into_iter().chain(defaults).map(Into::into).collect()
 }
 
 fn table_of(wire: &TableEntry) -> Result<&'static schema::Table, Fault> {

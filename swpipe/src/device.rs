@@ -129,6 +129,31 @@ fn admissible(state: &State, update: &Update, room: &mut HashMap<P4Id, i64>) -> 
     }
 }
 
+/// What would come of each update of a batch.
+fn check(state: &State, updates: &[Update]) -> Vec<Result<(), UpdateFault>> {
+    let mut room = HashMap::new();
+    let mut first_of: HashMap<EntryKey, usize> = HashMap::with_capacity(updates.len());
+    let mut twice = HashSet::new();
+    for (index, update) in updates.iter().enumerate() {
+        if *first_of.entry(update.entry().place()).or_insert(index) != index {
+            twice.insert(index);
+        }
+    }
+    updates
+        .iter()
+        .enumerate()
+        .map(|(index, update)| {
+            if twice.contains(&index) {
+                let place = update.entry().place();
+                let table = tables::by_id(place.table).map_or("", |table| table.name);
+                let other = first_of.get(&place).copied().unwrap_or_default();
+                return Err(UpdateFault::Twice { table, other });
+            }
+            admissible(state, update, &mut room)
+        })
+        .collect()
+}
+
 impl Device {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -156,30 +181,7 @@ impl Device {
         atomicity: Atomicity,
     ) -> Result<(), Vec<Result<(), UpdateFault>>> {
         let mut state = self.state();
-        let mut room = HashMap::new();
-        let mut first_of: HashMap<EntryKey, usize> = HashMap::with_capacity(updates.len());
-        let twice: HashSet<usize> = {
-            let mut twice = HashSet::new();
-            for (index, update) in updates.iter().enumerate() {
-                if *first_of.entry(update.entry().place()).or_insert(index) != index {
-                    twice.insert(index);
-                }
-            }
-            twice
-        };
-        let mut results: Vec<Result<(), UpdateFault>> = updates
-            .iter()
-            .enumerate()
-            .map(|(index, update)| {
-                if twice.contains(&index) {
-                    let place = update.entry().place();
-                    let table = tables::by_id(place.table).map_or("", |table| table.name);
-                    let other = first_of.get(&place).copied().unwrap_or_default();
-                    return Err(UpdateFault::Twice { table, other });
-                }
-                admissible(&state, update, &mut room)
-            })
-            .collect();
+        let mut results = check(&state, updates);
         let failed = results.iter().any(Result::is_err);
         if failed && atomicity == Atomicity::AllOrNothing {
             for result in results.iter_mut().filter(|result| result.is_ok()) {
@@ -193,6 +195,14 @@ impl Device {
         }
         self.snapshot.store(Arc::new(next));
         if failed { Err(results) } else { Ok(()) }
+    }
+
+    /// What [`Device::write`] would say to each update; changes nothing.
+    ///
+    /// # Errors
+    /// One result for each update, in order.
+    pub fn check(&self, updates: &[Update]) -> Vec<Result<(), UpdateFault>> {
+        check(&self.state(), updates)
     }
 
     /// Applies an admissible update.
@@ -278,8 +288,9 @@ impl Device {
             .collect()
     }
 
-    /// Takes all entries out, as a new pipeline configuration does.
-    pub fn clear(&self) {
+    /// Puts these entries in the place of all there are, as a new pipeline configuration does. Workers see
+    /// it at once, in one new snapshot; entries that the schema does not allow are left out.
+    pub fn replace(&self, entries: &[Entry]) {
         let mut state = self.state();
         let slots: Vec<RuleSlot> = tables::Family::BOTH
             .iter()
@@ -288,6 +299,10 @@ impl Device {
             .collect();
         state.free_slots.extend(slots);
         state.rows.clear();
-        self.snapshot.store(Arc::new(Snapshot::default()));
+        let mut next = Snapshot::default();
+        for entry in entries {
+            self.apply(&mut state, &mut next, &Update::Insert(entry.clone()));
+        }
+        self.snapshot.store(Arc::new(next));
     }
 }

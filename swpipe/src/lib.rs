@@ -1,4 +1,8 @@
 //! The software pipeline: Linux interfaces as ports, the contract's frame path, and a P4Runtime server.
+//!
+//! A frame's way: [`io`] (port in) -> [`worker`] -> [`pipeline`] (parse, rules, hash, bucket, state, header) ->
+//! [`io`] (port out). A change's way: [`server`] (P4Runtime write) -> [`device`] -> [`tables`] (snapshot).
+//! [`run`] puts both together; [`replay`] walks the first without an interface.
 #![deny(unsafe_code)]
 
 pub mod capture;
@@ -6,6 +10,10 @@ pub mod counters;
 pub mod device;
 pub mod edit;
 pub mod io;
+pub mod packet_io;
 pub mod pipeline;
 pub mod replay;
+pub mod run;
+pub mod server;
 pub mod tables;
+pub mod worker;

@@ -3,10 +3,15 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 use dataplane::Side;
 use site::Site;
+use swpipe::io::Backend;
 use swpipe::replay::{Replay, replay};
+use swpipe::run::{Options, Pipeline, PortSpec};
+use swpipe::server::Listen;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
 
 /// Sluice's software pipeline.
 #[derive(Parser)]
@@ -18,6 +23,27 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Forward frames between the configuration's interfaces, as a controller says over P4Runtime.
+    Run {
+        /// Configuration, RFC 7951 JSON; its ports with an `interface` are the pipeline's.
+        #[arg(long)]
+        config: PathBuf,
+        /// Address of the P4Runtime server: unix:/PATH, tcp://IP:PORT or IP:PORT.
+        #[arg(long)]
+        listen: Listen,
+        /// How interfaces are read and written.
+        #[arg(long, default_value = "af-packet")]
+        io: Io,
+        /// Workers; one a core by default, and no more than ports.
+        #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+        workers: Option<u16>,
+        /// Bind each worker to a core of its own.
+        #[arg(long)]
+        pin: bool,
+        /// The device's number in P4Runtime.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+        device_id: u64,
+    },
     /// Print the digests of the bucket tables: one line a unit, then the device's.
     ConfigHash {
         /// Configuration, RFC 7951 JSON.
@@ -52,6 +78,14 @@ enum Command {
     },
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum Io {
+    /// AF_PACKET with mmap rings.
+    AfPacket,
+    /// pnet's portable datalink; sees no VLAN tags.
+    Datalink,
+}
+
 fn side(text: &str) -> Result<Side, String> {
     match text {
         "lan" => Ok(Side::Lan),
@@ -76,6 +110,14 @@ fn load(path: &PathBuf) -> Result<Site, String> {
 
 fn run(command: Command) -> Result<(), String> {
     match command {
+        Command::Run { config, listen, io, workers, pin, device_id } => {
+            let ports = PortSpec::of_site(&load(&config)?);
+            let backend = match io {
+                Io::AfPacket => Backend::AfPacket,
+                Io::Datalink => Backend::Datalink,
+            };
+            forward(&ports, &Options { backend, workers: workers.map(usize::from), pin, device_id }, &listen)
+        }
         Command::ConfigHash { config } => {
             let (units, device) = load(&config)?.config_hashes();
             for (unit, digest) in units {
@@ -102,6 +144,35 @@ fn run(command: Command) -> Result<(), String> {
             Ok(())
         }
     }
+}
+
+/// Runs the pipeline until SIGTERM or SIGINT.
+fn forward(ports: &[PortSpec], options: &Options, listen: &Listen) -> Result<(), String> {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| format!("cannot start: {error}"))?;
+    runtime.block_on(async {
+        let say = |error: std::io::Error| format!("cannot catch signals: {error}");
+        let mut terminate = signal(SignalKind::terminate()).map_err(say)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(say)?;
+        let pipeline = Pipeline::start(ports, options).map_err(|error| error.to_string())?;
+        let serving = pipeline.serve(listen).await.map_err(|error| error.to_string())?;
+        tracing::info!("swpipe: ready, {} ports, P4Runtime on {}", pipeline.ports(), serving.address());
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!("swpipe: stopping");
+        drop(serving);
+        let stopped = tokio::task::spawn_blocking(move || pipeline.stop());
+        // A second signal does not wait for that.
+        tokio::select! {
+            _ = stopped => {}
+            _ = terminate.recv() => std::process::exit(1),
+            _ = interrupt.recv() => std::process::exit(1),
+        }
+        Ok(())
+    })
 }
 
 fn main() -> ExitCode {

@@ -31,8 +31,7 @@ pub(super) fn of(event: &Event, ids: &Ids) -> Option<News> {
         Event::Unit(transition) => {
             let id = unit_id(transition.unit);
             let name = ids.units.iter().find(|(_, other)| **other == id)?.0.clone();
-            let severity =
-                if transition.to == liveness::UnitState::Up { "info" } else { "warning" };
+            let severity = if transition.to == liveness::UnitState::Up { "info" } else { "warning" };
             let text = match transition.reason {
                 UnitReason::PairsInService { in_service, needed } => {
                     format!("pairs-in-service: {in_service}, active-pairs {needed}")

@@ -8,10 +8,10 @@ use std::future::Future;
 use dataplane::PortId;
 use dataplane::entry::{Entry, P4Id, Update};
 use swpipe::counters::Count;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 pub use chaos::Chaos;
-pub use p4rt::{P4rt, PacketIn, Packets};
+pub use p4rt::{P4rt, P4rtPackets};
 
 /// Why the data plane did not do what it was asked.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -55,6 +55,36 @@ pub enum Standing {
     Backup,
     /// No connection.
     Lost(String),
+}
+
+/// A frame that the data plane hands over.
+#[derive(Clone, Debug)]
+pub struct PacketIn {
+    /// The port it came in by.
+    pub port: PortId,
+    /// When, ns on the data plane's clock.
+    pub received: u64,
+    /// The frame.
+    pub frame: Vec<u8>,
+}
+
+/// Where frames from the data plane come out.
+pub trait Packets: Send + 'static {
+    /// The next frame; `None` when there will be none any more.
+    fn next(&mut self) -> impl Future<Output = Option<PacketIn>> + Send;
+
+    /// A frame that is there already.
+    fn ready(&mut self) -> Option<PacketIn>;
+}
+
+impl Packets for mpsc::Receiver<PacketIn> {
+    async fn next(&mut self) -> Option<PacketIn> {
+        self.recv().await
+    }
+
+    fn ready(&mut self) -> Option<PacketIn> {
+        self.try_recv().ok()
+    }
 }
 
 /// A data plane.

@@ -20,7 +20,7 @@ use p4runtime::{ElectionId, entry};
 use swpipe::counters::Count;
 use tokio::sync::watch;
 
-use super::{Standing, Target, TargetError};
+use super::{PacketIn, Packets, Standing, Target, TargetError};
 
 /// Updates in one request: a whole site fits, so that every write is all or nothing.
 const BATCH: usize = 1 << 20;
@@ -28,26 +28,14 @@ const BATCH_BYTES: usize = 60 << 20;
 /// Keep-alives that wait for the controller.
 const PACKETS: usize = 16_384;
 
-/// A frame that the data plane hands over.
-#[derive(Clone, Debug)]
-pub struct PacketIn {
-    /// The port it came in by.
-    pub port: PortId,
-    /// When, ns on the data plane's clock.
-    pub received: u64,
-    /// The frame.
-    pub frame: Vec<u8>,
-}
-
-/// Receives frames from the data plane.
-pub struct Packets {
+/// Receives frames from a device over P4Runtime.
+pub struct P4rtPackets {
     inbox: Inbox,
     layout: PacketLayout,
 }
 
-impl Packets {
-    /// The next frame; `None` when the target is gone for good.
-    pub async fn next(&mut self) -> Option<PacketIn> {
+impl Packets for P4rtPackets {
+    async fn next(&mut self) -> Option<PacketIn> {
         loop {
             let packet = self.inbox.packets.recv().await?;
             if let Some(packet) = self.read(packet) {
@@ -56,8 +44,7 @@ impl Packets {
         }
     }
 
-    /// A frame that is there already.
-    pub fn ready(&mut self) -> Option<PacketIn> {
+    fn ready(&mut self) -> Option<PacketIn> {
         while let Ok(packet) = self.inbox.packets.try_recv() {
             if let Some(packet) = self.read(packet) {
                 return Some(packet);
@@ -65,7 +52,9 @@ impl Packets {
         }
         None
     }
+}
 
+impl P4rtPackets {
     fn read(&self, packet: p4runtime::proto::p4::v1::PacketIn) -> Option<PacketIn> {
         let metadata = match self.layout.decode(&packet.metadata) {
             Ok(metadata) => metadata,
@@ -101,7 +90,7 @@ impl P4rt {
         address: String,
         device_id: u64,
         election_id: u128,
-    ) -> Result<(Self, Packets), p4runtime::metadata::MetadataError> {
+    ) -> Result<(Self, P4rtPackets), p4runtime::metadata::MetadataError> {
         let p4info = entry::p4info();
         let layout = PacketLayout::of(&p4info, PACKET_IN.name)?;
         let packet_out = PacketLayout::of(&p4info, PACKET_OUT.name)?;
@@ -119,7 +108,7 @@ impl P4rt {
         tokio::spawn(supervisor.run());
         let (report, standing) = watch::channel(Standing::Lost("not connected yet".to_owned()));
         tokio::spawn(follow(uplink.watch(), report));
-        let packets = Packets { inbox, layout };
+        let packets = P4rtPackets { inbox, layout };
         Ok((P4rt { address, uplink, standing, p4info, packet_out }, packets))
     }
 
@@ -143,9 +132,7 @@ impl P4rt {
     }
 
     fn write_error(&self, error: &WriteError, updates: &[Update]) -> TargetError {
-        let first = error.rejections.iter().find(|rejection| {
-            rejection.fault.code() != tonic::Code::Aborted
-        });
+        let first = error.rejections.iter().find(|rejection| rejection.fault.code() != tonic::Code::Aborted);
         match (first, &error.stopped) {
             (Some(rejection), _) => {
                 let what = updates.get(rejection.index).map_or_else(String::new, |update| {
@@ -249,9 +236,10 @@ impl Target for P4rt {
         let mut entries = Vec::with_capacity(entities.len());
         for entity in entities {
             if let Some(entity::Entity::TableEntry(wire)) = entity.entity {
-                entries.push(entry::from_wire(&wire).map_err(|fault| {
-                    self.unanswered("a read of its tables", &fault.message())
-                })?);
+                entries.push(
+                    entry::from_wire(&wire)
+                        .map_err(|fault| self.unanswered("a read of its tables", &fault.message()))?,
+                );
             }
         }
         Ok(entries)

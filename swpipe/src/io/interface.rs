@@ -67,6 +67,25 @@ impl Interface {
         Ok(found)
     }
 
+    /// Raises the MTU to `mtu` where it is smaller. Stays so after this process ends.
+    ///
+    /// # Errors
+    /// As [`Interface::find_with_mtu`]; [`IoError::InterfaceMtu`] where the interface does not go that far.
+    pub fn raise_mtu(name: &str, mtu: u32) -> Result<(), IoError> {
+        let found = Self::find(name)?;
+        if found.mtu >= mtu {
+            return Ok(());
+        }
+        let mut request = Request::new(name)?;
+        request.raw.ifr_ifru.ifru_mtu = i32::try_from(mtu).unwrap_or(i32::MAX);
+        match request.call(libc::SIOCSIFMTU, "raise its MTU") {
+            Err(IoError::System { .. }) => {
+                Err(IoError::InterfaceMtu { interface: found.name, actual: found.mtu, wanted: mtu })
+            }
+            other => other,
+        }
+    }
+
     /// Brings it up as a wire: the host's own stack neither answers nor announces anything on it (no ARP, and
     /// no IPv6 where the system has it). Stays so after this process ends.
     ///

@@ -1,0 +1,48 @@
+# Everything that a user or CI runs. `make demo` and `make test` need nothing but Debian 12 with Rust and root.
+
+SHELL := /bin/bash
+CARGO ?= cargo
+RELEASE := target/release
+
+.PHONY: help setup build demo test unit scenarios lint fmt bench clean
+
+help:
+	@echo "make demo    build, set up two links, three appliances and five pairs, and show the main job"
+	@echo "make test    every test: units, vectors, third-party clients, scenarios in network namespaces"
+	@echo "make lint    format, clippy, licences and duplicate versions of the crates"
+	@echo "make bench   the frame path in memory: ns and frames per second"
+
+# What the system must have; installs it as root, else names it and stops.
+setup:
+	@testbed/setup.sh
+
+build: setup
+	$(CARGO) build --release -p swpipe -p controller -p cli -p testbed
+
+demo: build
+	$(RELEASE)/testbed demo
+
+test: unit scenarios
+
+unit: setup
+	$(CARGO) test --workspace
+
+# The binaries of the test profile, so that nothing is built twice.
+scenarios: setup
+	$(CARGO) build --workspace --bins
+	target/debug/testbed all
+
+lint: setup
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	@testbed/setup.sh cargo-deny
+	$(CARGO) deny --log-level error check licenses bans sources
+
+fmt:
+	$(CARGO) fmt --all
+
+bench: setup
+	$(CARGO) bench -p swpipe --bench pipeline
+
+clean:
+	$(CARGO) clean

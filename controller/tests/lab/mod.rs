@@ -1,0 +1,311 @@
+//! A data plane of tables without wires: keep-alives come back by the pair's other port unless told not to.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use api::{Applied, Event, Request, Response, UnitMode};
+use controller::clock;
+use controller::difference::{Entries, by_place};
+use controller::engine::{Command, Engine, EngineError};
+use controller::event::Events;
+use controller::keepalives::Keepalives;
+use controller::show::{Carriers, Desk, Rates};
+use controller::state_dir::{Kept, StateDir};
+use controller::target::{Chaos, PacketIn, Standing, Target, TargetError};
+use dataplane::entry::{Entry, P4Id, Update};
+use dataplane::tables::{PairForwarding, TableEntry};
+use dataplane::{PortId, keepalive};
+use site::Site;
+use swpipe::counters::{Count, Place};
+use swpipe::device::{Atomicity, Device};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Tables, and cables between the ports of pairs.
+pub(crate) struct Plane {
+    pub(crate) device: Device,
+    /// Where a frame that leaves by a port comes back.
+    cables: Mutex<HashMap<PortId, PortId>>,
+    /// Ports whose appliance is frozen.
+    frozen: Mutex<BTreeSet<PortId>>,
+    packets: Mutex<mpsc::Sender<PacketIn>>,
+    standing: watch::Sender<Standing>,
+    pub(crate) writes: AtomicUsize,
+    pub(crate) updates: AtomicUsize,
+}
+
+impl Plane {
+    pub(crate) fn new() -> (Arc<Self>, mpsc::Receiver<PacketIn>) {
+        let (packets, received) = mpsc::channel(4096);
+        let plane = Plane {
+            device: Device::default(),
+            cables: Mutex::default(),
+            frozen: Mutex::default(),
+            packets: Mutex::new(packets),
+            standing: watch::channel(Standing::Primary(1)).0,
+            writes: AtomicUsize::new(0),
+            updates: AtomicUsize::new(0),
+        };
+        (Arc::new(plane), received)
+    }
+
+    /// The next controller's inbox.
+    pub(crate) fn reopen(&self) -> mpsc::Receiver<PacketIn> {
+        let (packets, received) = mpsc::channel(4096);
+        *self.packets.lock().unwrap() = packets;
+        received
+    }
+
+    pub(crate) fn cable(&self, from: PortId, to: PortId) {
+        self.cables.lock().unwrap().insert(from, to);
+    }
+
+    pub(crate) fn freeze(&self, port: PortId) {
+        self.frozen.lock().unwrap().insert(port);
+    }
+
+    pub(crate) fn thaw(&self, port: PortId) {
+        self.frozen.lock().unwrap().remove(&port);
+    }
+
+    pub(crate) fn lose(&self) {
+        self.standing.send_replace(Standing::Lost("cut".to_owned()));
+    }
+
+    pub(crate) fn regain(&self, connection: u64) {
+        self.standing.send_replace(Standing::Primary(connection));
+    }
+
+    pub(crate) fn tables(&self) -> Entries {
+        by_place(self.device.entries(None))
+    }
+
+    fn gone(&self) -> Result<(), TargetError> {
+        match &*self.standing.borrow() {
+            Standing::Lost(reason) => {
+                Err(TargetError::Lost { address: "lab".to_owned(), reason: reason.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Shares a plane with the test.
+pub(crate) struct Shared(pub(crate) Arc<Plane>);
+
+impl Target for Shared {
+    fn address(&self) -> String {
+        "lab".to_owned()
+    }
+
+    fn standing(&self) -> watch::Receiver<Standing> {
+        self.0.standing.subscribe()
+    }
+
+    async fn prepare(&self) -> Result<bool, TargetError> {
+        self.0.gone().map(|()| false)
+    }
+
+    async fn write(&self, updates: Vec<Update>) -> Result<(), TargetError> {
+        self.0.gone()?;
+        if updates.is_empty() {
+            return Ok(());
+        }
+        self.0.writes.fetch_add(1, Ordering::SeqCst);
+        self.0.updates.fetch_add(updates.len(), Ordering::SeqCst);
+        self.0.device.write(&updates, Atomicity::AllOrNothing).map_err(|results| TargetError::Refused {
+            address: "lab".to_owned(),
+            what: "a write".to_owned(),
+            reason: format!("{:?}", results.into_iter().find_map(Result::err)),
+        })
+    }
+
+    async fn entries(&self) -> Result<Vec<Entry>, TargetError> {
+        self.0.gone()?;
+        Ok(self.0.device.entries(None))
+    }
+
+    async fn counters(&self, cells: Vec<(P4Id, usize)>) -> Result<Vec<Count>, TargetError> {
+        self.0.gone()?;
+        let counters = self.0.device.counters();
+        Ok(cells.into_iter().map(|(array, index)| counters.read(Place::Array(array, index))).collect())
+    }
+
+    async fn rule_counters(&self) -> Result<Vec<(Entry, Count)>, TargetError> {
+        self.0.gone()?;
+        Ok(Vec::new())
+    }
+
+    async fn send(&self, port: PortId, mut frame: Vec<u8>) -> Result<(), TargetError> {
+        self.0.gone()?;
+        let sent = clock::now().0;
+        let at = keepalive::TRANSMIT_TIME_OFFSET;
+        frame[at..at + 8].copy_from_slice(&sent.to_be_bytes());
+        let to = self.0.cables.lock().unwrap().get(&port).copied();
+        let frozen = self.0.frozen.lock().unwrap();
+        if let Some(to) = to.filter(|to| !frozen.contains(&port) && !frozen.contains(to)) {
+            let packet = PacketIn { port: to, received: clock::now().0, frame };
+            let _ = self.0.packets.lock().unwrap().try_send(packet);
+        }
+        Ok(())
+    }
+}
+
+/// A controller over a plane.
+pub(crate) struct Lab {
+    pub(crate) plane: Arc<Plane>,
+    pub(crate) desk: Arc<Desk<Chaos<Shared>>>,
+    pub(crate) commands: mpsc::Sender<Command>,
+    engine: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.engine.abort();
+    }
+}
+
+/// Cables every pair of a site as its appliance would.
+pub(crate) fn cable(plane: &Plane, site: &Site) {
+    for unit in site.units.values() {
+        for pair in unit.pairs.values() {
+            let (lan, wan) = (site.ports[&pair.lan_port].id, site.ports[&pair.wan_port].id);
+            plane.cable(lan, wan);
+            plane.cable(wan, lan);
+        }
+    }
+}
+
+impl Lab {
+    /// Starts a controller with this configuration; `state` is its state directory.
+    pub(crate) fn start(
+        plane: Arc<Plane>,
+        packets: mpsc::Receiver<PacketIn>,
+        text: &str,
+        state: &Path,
+        chaos: f64,
+    ) -> Self {
+        let site = Site::from_json(text).unwrap();
+        cable(&plane, &site);
+        let config_file = state.join("site.json");
+        std::fs::write(&config_file, text).unwrap();
+        let target = Arc::new(Chaos::new(Shared(plane.clone()), chaos));
+        let events = Arc::new(Events::open(1, None).unwrap());
+        let (keepalives, changes) = Keepalives::start(target.clone(), packets).unwrap();
+        let state_dir = StateDir::open(state).unwrap();
+        let kept: Kept = state_dir.load().unwrap();
+        let engine =
+            Engine::new(target.clone(), keepalives.clone(), events.clone(), state_dir, kept, site, false);
+        let (commands, received) = mpsc::channel(16);
+        let desk = Arc::new(Desk {
+            target,
+            view: engine.view(),
+            keepalives,
+            events,
+            commands: commands.clone(),
+            carriers: Carriers::default(),
+            started: clock::now(),
+            config_file,
+            device_id: 1,
+            election_id: 1,
+            rates: Mutex::new(Rates::default()),
+        });
+        let engine = tokio::spawn(engine.run(received, changes));
+        Lab { plane, desk, commands, engine }
+    }
+
+    pub(crate) async fn apply(&self, text: &str) -> Result<Applied, EngineError> {
+        let (answer, result) = oneshot::channel();
+        let site = Box::new(Site::from_json(text).unwrap());
+        let origin = "test".to_owned();
+        self.commands.send(Command::Apply { site, loaded: None, origin, answer }).await.unwrap();
+        result.await.unwrap()
+    }
+
+    pub(crate) async fn set_mode(&self, unit: &str, mode: UnitMode) -> Result<(), EngineError> {
+        let (answer, result) = oneshot::channel();
+        let unit = unit.to_owned();
+        self.commands.send(Command::SetUnitMode { unit, mode, answer }).await.unwrap();
+        result.await.unwrap()
+    }
+
+    pub(crate) async fn ask(&self, request: Request) -> serde_json::Value {
+        match self.desk.answer(request).await {
+            Response::Ok(value) => value,
+            Response::Error(reason) => panic!("refused: {reason}"),
+        }
+    }
+
+    pub(crate) fn ask_state(&self) -> &'static str {
+        match &*self.desk.target.standing().borrow() {
+            Standing::Primary(_) => "primary",
+            Standing::Backup => "backup",
+            Standing::Lost(_) => "lost",
+        }
+    }
+
+    pub(crate) fn events(&self) -> Vec<Event> {
+        self.desk.events.list(0, None)
+    }
+
+    /// Waits until the condition holds, ten seconds at most.
+    pub(crate) async fn until(&self, what: &str, mut holds: impl FnMut(&Lab) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !holds(self) {
+            assert!(Instant::now() < deadline, "not within 10 s: {what}; events: {:#?}", self.events());
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// How many pairs the tables have up.
+    pub(crate) fn pairs_up(&self) -> usize {
+        self.plane
+            .tables()
+            .values()
+            .filter(|entry| {
+                matches!(
+                    TableEntry::parse(entry),
+                    Ok(TableEntry::PairState(state)) if state.forwarding == PairForwarding::Up
+                )
+            })
+            .count()
+    }
+
+    /// What the tables should be by what the controller knows.
+    pub(crate) fn wanted(&self) -> Entries {
+        let view = self.desk.view.load();
+        by_place(site::desired(&view.site, &view.ids, &view.condition))
+    }
+}
+
+/// A site of one link and `pairs` pairs in one unit, with keep-alives each 10 ms.
+pub(crate) fn site_text(pairs: usize, unit: &str, flows: &str) -> String {
+    let mut ports = vec![
+        r#"{"name": "l0", "number": 1, "lane": 0, "mtu": 1500}"#.to_owned(),
+        r#"{"name": "w0", "number": 1, "lane": 1, "mtu": 1500}"#.to_owned(),
+    ];
+    let mut list = Vec::new();
+    for pair in 0..pairs {
+        let number = pair + 2;
+        ports.push(format!(r#"{{"name": "pl{pair}", "number": {number}, "lane": 0}}"#));
+        ports.push(format!(r#"{{"name": "pw{pair}", "number": {number}, "lane": 1}}"#));
+        list.push(format!(r#"{{"name": "p{pair}", "lan-port": "pl{pair}", "wan-port": "pw{pair}"}}"#));
+    }
+    format!(
+        r#"{{"sluice:port": [{}],
+        "sluice:liveness": {{"profile": [{{"name": "fast", "initial-delay": 10, "interval": 10,
+            "probes-down-count": 3, "probes-up-count": 3, "suspend-limit": 200}}]}},
+        "sluice:ecofilter-balancer": {{
+            "link": [{{"name": "link1", "lan-port": "l0", "wan-port": "w0"}}],
+            "ecofilter-unit": [{{"name": "main", "cores": 2, "liveness-profile": "fast", {unit} "pair": [{}]}}],
+            "flow": [{flows}]}}}}"#,
+        ports.join(","),
+        list.join(",")
+    )
+}
+
+/// Everything to the unit.
+pub(crate) const REST: &str =
+    r#"{"name": "rest", "priority": 1, "action": "to-ecofilter", "ecofilter-unit": "main"}"#;

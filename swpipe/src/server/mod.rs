@@ -1,0 +1,151 @@
+//! The P4Runtime server of a device: one file per call, [`listen`](Listen) for where it is served.
+
+mod config;
+mod listen;
+mod packets;
+mod read;
+mod write;
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use p4runtime::entry::p4info;
+use p4runtime::metadata::{PACKET_IN, PACKET_OUT, PacketLayout};
+use p4runtime::proto::p4::v1::{
+    CapabilitiesRequest, CapabilitiesResponse, GetForwardingPipelineConfigRequest,
+    GetForwardingPipelineConfigResponse, ReadRequest, ReadResponse, SetForwardingPipelineConfigRequest,
+    SetForwardingPipelineConfigResponse, StreamMessageRequest, WriteRequest, WriteResponse,
+};
+use p4runtime::server::{Controllers, Limits, P4Runtime, ResponseStream};
+use tokio_stream::Stream;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::device::Device;
+use crate::packet_io::{Deliver, PacketOut};
+
+pub use listen::{Listen, Serving};
+
+/// The version of the protocol that is served.
+const API_VERSION: &str = "1.4.1";
+
+/// The server of one device. Clones serve the same device.
+#[derive(Clone)]
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    device_id: u64,
+    controllers: Controllers,
+    /// Held for the whole of a write or read: calls follow one another (P4Runtime, "Batching and Ordering
+    /// of Updates").
+    forwarding: Mutex<config::Forwarding>,
+    packet_in: Option<PacketLayout>,
+    packet_out_layout: Option<PacketLayout>,
+    packet_out: Option<PacketOut>,
+}
+
+impl Server {
+    /// A server for a device with this number. Without a way for them, packet-outs are refused.
+    #[must_use]
+    pub fn new(device: Arc<Device>, device_id: u64, packet_out: Option<PacketOut>) -> Self {
+        let info = p4info();
+        Server {
+            shared: Arc::new(Shared {
+                device_id,
+                controllers: Controllers::new(device_id, Limits::default()),
+                forwarding: Mutex::new(config::Forwarding::new(device)),
+                packet_in: PacketLayout::of(&info, PACKET_IN).ok(),
+                packet_out_layout: PacketLayout::of(&info, PACKET_OUT).ok(),
+                packet_out,
+            }),
+        }
+    }
+
+    /// What hands keep-alives to the primary.
+    #[must_use]
+    pub fn deliver(&self) -> Deliver {
+        let server = self.clone();
+        Box::new(move |port, frame, time| server.shared.packet_in(port, frame, time))
+    }
+}
+
+impl Shared {
+    fn forwarding(&self) -> MutexGuard<'_, config::Forwarding> {
+        self.forwarding.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_device(&self, asked: u64) -> Result<(), Status> {
+        if asked == self.device_id {
+            return Ok(());
+        }
+        Err(Status::not_found(format!(
+            "device {asked} is unknown; this server has device {}",
+            self.device_id
+        )))
+    }
+}
+
+/// Runs what holds locks or takes long apart from the tasks that carry packets.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Status> + Send + 'static,
+) -> Result<Response<T>, Status> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map(Response::new),
+        Err(_) => Err(Status::internal("the call was cut off")),
+    }
+}
+
+#[tonic::async_trait]
+impl P4Runtime for Server {
+    type ReadStream = Pin<Box<dyn Stream<Item = Result<ReadResponse, Status>> + Send>>;
+    type StreamChannelStream = ResponseStream;
+
+    async fn write(&self, request: Request<WriteRequest>) -> Result<Response<WriteResponse>, Status> {
+        let shared = Arc::clone(&self.shared);
+        aside(move || shared.write(&request.into_inner())).await
+    }
+
+    async fn read(&self, request: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
+        let shared = Arc::clone(&self.shared);
+        let parts = aside(move || shared.read(&request.into_inner())).await?.into_inner();
+        Ok(Response::new(Box::pin(parts)))
+    }
+
+    async fn set_forwarding_pipeline_config(
+        &self,
+        request: Request<SetForwardingPipelineConfigRequest>,
+    ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
+        let shared = Arc::clone(&self.shared);
+        aside(move || shared.set_config(request.into_inner())).await
+    }
+
+    async fn get_forwarding_pipeline_config(
+        &self,
+        request: Request<GetForwardingPipelineConfigRequest>,
+    ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
+        self.shared.get_config(request.get_ref()).map(Response::new)
+    }
+
+    async fn stream_channel(
+        &self,
+        request: Request<Streaming<StreamMessageRequest>>,
+    ) -> Result<Response<ResponseStream>, Status> {
+        let shared = Arc::clone(&self.shared);
+        let stream =
+            self.shared.controllers.serve(request.into_inner(), move |inbound| shared.carry_out(inbound));
+        Ok(Response::new(stream))
+    }
+
+    async fn capabilities(
+        &self,
+        request: Request<CapabilitiesRequest>,
+    ) -> Result<Response<CapabilitiesResponse>, Status> {
+        let device = request.get_ref().device_id;
+        if device != 0 {
+            self.shared.check_device(device)?;
+        }
+        let p4runtime_api_version = API_VERSION.to_owned();
+        Ok(Response::new(CapabilitiesResponse { p4runtime_api_version, ..Default::default() }))
+    }
+}

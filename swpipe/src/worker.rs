@@ -1,0 +1,200 @@
+//! Workers: each owns the receivers of some ports and a sender of its own for every port, so that no lock
+//! stands between two of them. Per frame: no allocation, no lock, no system call.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use arc_swap::Cache;
+use dataplane::schema::counters::PORTS;
+use dataplane::{PortId, Reason};
+use nix::poll::{PollFd, PollFlags, poll};
+
+use crate::counters::Block;
+use crate::device::Device;
+use crate::io::{Edit, Frame, Receiver, Sender};
+use crate::pipeline::decide;
+use crate::tables::Snapshot;
+
+/// Longest wait for frames, ms: how soon a worker notices that it shall stop.
+const WAIT: u8 = 100;
+/// Wait for frames, ms, while a sender has frames that the kernel did not take.
+const WAIT_PENDING: u8 = 1;
+/// How often losses below the pipeline are looked for.
+const REPORT_EVERY: Duration = Duration::from_secs(1);
+/// Rounds between two looks at the clock while frames arrive.
+const ROUNDS_PER_LOOK: u32 = 4096;
+
+const NO_SENDER: u16 = u16::MAX;
+
+/// A worker's senders, by port.
+pub struct Outlets {
+    /// Position in `senders` by port; [`NO_SENDER`] where the port has no interface.
+    positions: Box<[u16; PORTS]>,
+    senders: Vec<Outlet>,
+    /// Positions of senders with frames to flush.
+    dirty: Vec<u16>,
+}
+
+struct Outlet {
+    port: PortId,
+    sender: Box<dyn Sender>,
+    dirty: bool,
+}
+
+impl Outlets {
+    /// Of these senders; a port outside of 0..=511 gets none.
+    #[must_use]
+    pub fn new(senders: Vec<(PortId, Box<dyn Sender>)>) -> Self {
+        let mut positions = Box::new([NO_SENDER; PORTS]);
+        for (position, (port, _)) in (0..NO_SENDER).zip(&senders) {
+            if let Some(cell) = positions.get_mut(port.index()) {
+                *cell = position;
+            }
+        }
+        let dirty = Vec::with_capacity(senders.len());
+        let senders =
+            senders.into_iter().map(|(port, sender)| Outlet { port, sender, dirty: false }).collect();
+        Outlets { positions, senders, dirty }
+    }
+
+    /// Queues a frame; `false` where the port has no interface or no room.
+    #[inline(always)]
+    pub fn send(&mut self, port: PortId, frame: &[u8], edit: Edit) -> bool {
+        let position = self.positions.get(port.index()).copied().unwrap_or(NO_SENDER);
+        let Some(outlet) = self.senders.get_mut(usize::from(position)) else { return false };
+        if !outlet.dirty {
+            outlet.dirty = true;
+            self.dirty.push(position);
+        }
+        outlet.sender.send(frame, edit)
+    }
+
+    /// Sends what is queued; senders whose kernel queue is full stay for the next flush.
+    pub fn flush(&mut self) {
+        let senders = &mut self.senders;
+        self.dirty.retain(|position| {
+            let Some(outlet) = senders.get_mut(usize::from(*position)) else { return false };
+            outlet.sender.flush();
+            outlet.dirty = outlet.sender.pending();
+            outlet.dirty
+        });
+    }
+
+    fn pending(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+}
+
+/// Runs one batch of a port through the pipeline: decides, sends and counts every frame.
+#[inline]
+pub fn forward(tables: &Snapshot, counters: &Block, port: PortId, frames: &[Frame<'_>], out: &mut Outlets) {
+    for frame in frames {
+        let mut decision = decide(tables, port, frame.bytes);
+        if let Some(copy) = decision.copy {
+            let sent = copy.exit.is_some_and(|exit| out.send(exit.port, frame.bytes, exit.edit));
+            counters.count_copy(&decision, sent);
+        }
+        if let Some(exit) = decision.exit
+            && !out.send(exit.port, frame.bytes, exit.edit)
+        {
+            decision.reason = Reason::PortFull;
+        }
+        counters.count(port, &decision);
+    }
+}
+
+/// A receiver and the port it belongs to.
+pub struct Inlet {
+    /// The port.
+    pub port: PortId,
+    /// Its interface, for messages.
+    pub interface: String,
+    /// Its receiving half.
+    pub receiver: Box<dyn Receiver>,
+}
+
+/// One worker.
+pub struct Worker {
+    device: Arc<Device>,
+    counters: Arc<Block>,
+    inlets: Vec<Inlet>,
+    /// What polls readable when the inlets have frames.
+    descriptors: Vec<OwnedFd>,
+    out: Outlets,
+}
+
+impl Worker {
+    /// A worker that is not running yet.
+    ///
+    /// # Errors
+    /// No descriptors left.
+    pub fn new(device: Arc<Device>, inlets: Vec<Inlet>, out: Outlets) -> io::Result<Self> {
+        let counters = device.counters().block();
+        let descriptors = inlets
+            .iter()
+            .filter_map(|inlet| inlet.receiver.descriptor())
+            .map(|descriptor| descriptor.try_clone_to_owned())
+            .collect::<io::Result<_>>()?;
+        Ok(Worker { device, counters, inlets, descriptors, out })
+    }
+
+    /// Forwards frames until `stop` is set.
+    pub fn run(mut self, stop: &AtomicBool) {
+        let device = Arc::clone(&self.device);
+        let mut tables = Cache::new(device.snapshot());
+        let descriptors = std::mem::take(&mut self.descriptors);
+        let mut polled: Vec<PollFd<'_>> =
+            descriptors.iter().map(|descriptor| PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)).collect();
+        let mut rounds = 0_u32;
+        let mut next_report = Instant::now() + REPORT_EVERY;
+        while !stop.load(Relaxed) {
+            let mut received = 0;
+            for inlet in &mut self.inlets {
+                // One snapshot for the whole batch: no frame sees half a change.
+                let tables: &Snapshot = tables.load();
+                let (counters, out, port) = (&*self.counters, &mut self.out, inlet.port);
+                received += inlet.receiver.receive(&mut |frames| {
+                    forward(tables, counters, port, frames, out);
+                });
+            }
+            self.out.flush();
+            rounds = rounds.wrapping_add(1);
+            if received == 0 {
+                // EINTR and the like are another round.
+                let _ = poll(&mut polled, if self.out.pending() { WAIT_PENDING } else { WAIT });
+            }
+            if (received == 0 || rounds % ROUNDS_PER_LOOK == 0) && Instant::now() >= next_report {
+                self.report();
+                next_report = Instant::now() + REPORT_EVERY;
+            }
+        }
+    }
+
+    /// Says what was lost below the pipeline, where no counter of its sees it.
+    fn report(&mut self) {
+        for inlet in &mut self.inlets {
+            let (missed, truncated) = (inlet.receiver.missed(), inlet.receiver.truncated());
+            let unfinished = inlet.receiver.unfinished_checksums();
+            if missed + truncated + unfinished > 0 {
+                tracing::warn!(
+                    port = inlet.port.0, interface = %inlet.interface, missed, truncated,
+                    unfinished_checksums = unfinished,
+                    "frames lost before the pipeline (missed, truncated) or received with unfinished checksums"
+                );
+            }
+        }
+        for outlet in &mut self.out.senders {
+            let lost = outlet.sender.lost();
+            if lost > 0 {
+                tracing::warn!(
+                    port = outlet.port.0,
+                    lost,
+                    "frames sent by the pipeline that the interface lost"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Makes sure that what builds, tests and the test bed need is there: installs it as root, else names it.
+# `setup.sh` for the system's packages, `setup.sh cargo-deny` for the licence check.
+set -euo pipefail
+
+if ! command -v cargo >/dev/null; then
+    echo "setup: cargo is missing; install Rust (rustup, stable) and run this again" >&2
+    exit 1
+fi
+
+if [ "${1:-}" = cargo-deny ]; then
+    command -v cargo-deny >/dev/null && exit 0
+    echo "setup: building cargo-deny (once, some minutes)"
+    exec cargo install --locked --quiet cargo-deny
+fi
+
+# Command and the Debian package that has it.
+wanted="cc:gcc make:make ip:iproute2 ethtool:ethtool nft:nftables iperf3:iperf3 curl:curl ping:iputils-ping
+python3:python3 setsid:util-linux"
+missing=()
+for pair in $wanted; do
+    command -v "${pair%%:*}" >/dev/null || missing+=("${pair##*:}")
+done
+# Debian's python3 has venv in a package of its own.
+python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+
+[ ${#missing[@]} -eq 0 ] && exit 0
+if [ "$(id -u)" -ne 0 ]; then
+    echo "setup: these Debian packages are missing: ${missing[*]} (apt-get install ${missing[*]})" >&2
+    exit 1
+fi
+echo "setup: installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+# iperf3's package would ask whether to run a server.
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
