@@ -243,11 +243,12 @@ impl Appliance {
                 if let Some(packet) = frame::parse(frame, 16) {
                     self.meet(packet.key(), (pair, core), side);
                     let wanted = settings.reset_port;
-                    if wanted != 0 && packet.ports.is_some_and(|(s, d)| s == wanted || d == wanted) {
-                        if let Some(reset) = frame::forge_reset(frame, 16) {
-                            self.pairs[pair].resets += 1;
-                            return Verdict::Answer(reset);
-                        }
+                    if wanted != 0
+                        && packet.ports.is_some_and(|(s, d)| s == wanted || d == wanted)
+                        && let Some(reset) = frame::forge_reset(frame, 16)
+                    {
+                        self.pairs[pair].resets += 1;
+                        return Verdict::Answer(reset);
                     }
                 }
             }

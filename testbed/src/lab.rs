@@ -45,6 +45,16 @@ pub struct Programs {
     pub embedded: bool,
 }
 
+impl Programs {
+    /// Fails when a program isn't there.
+    ///
+    /// # Errors
+    /// [`Error::MissingProgram`] names the first.
+    pub fn check(&self) -> Result<()> {
+        ["swpipe", "sluiced", "sluice"].iter().try_for_each(|name| program(self, name).map(drop))
+    }
+}
+
 /// A fault in the cabling.
 #[derive(Debug, Clone, Default)]
 pub struct Cabling {

@@ -34,6 +34,11 @@ enum Command {
         #[command(flatten)]
         options: Options,
     },
+    /// Runs every scenario on the topologies that suit it.
+    All {
+        #[command(flatten)]
+        options: Options,
+    },
     /// Shows baseline and appliance-hang on two links, three appliances, five pairs, with a live table of pairs.
     Demo {
         #[command(flatten)]
@@ -94,7 +99,18 @@ fn execute(command: Command) -> Result<bool> {
         Command::Run { topology, scenario, options } => {
             let topology = Topology::load(&topology)?;
             let scenarios = scenario.iter().map(|name| Scenario::load(name)).collect::<Result<Vec<_>>>()?;
-            run(&topology, scenarios, &options)
+            let runs = scenarios.into_iter().map(|scenario| (topology.clone(), scenario)).collect();
+            run(runs, &options)
+        }
+        Command::All { options } => {
+            let mut runs = Vec::new();
+            for (topology, names) in scenarios::ALL {
+                let topology = Topology::load(topology.as_ref())?;
+                for name in *names {
+                    runs.push((topology.clone(), Scenario::load(name)?));
+                }
+            }
+            run(runs, &options)
         }
         Command::Demo { options } => {
             let topology = Topology::load("demo".as_ref())?;
@@ -140,15 +156,19 @@ impl Options {
     }
 }
 
-fn run(topology: &Topology, scenarios: Vec<Scenario>, options: &Options) -> Result<bool> {
+fn run(runs: Vec<(Topology, Scenario)>, options: &Options) -> Result<bool> {
     let common = options.common()?;
+    common.programs.check()?;
     let screen = Arc::new(Screen::default());
     let mut findings = Vec::new();
-    for scenario in scenarios {
+    for (topology, scenario) in runs {
         let scenario = if options.quick { scenario.quick() } else { scenario };
-        let found = scenarios::run(topology, &scenario, &common, &screen)?;
+        let found = scenarios::run(&topology, &scenario, &common, &screen)?;
         screen.print(&found.table());
         findings.push(found);
+    }
+    if findings.len() > 1 {
+        screen.print(&scenarios::overview(&findings));
     }
     report(&findings, options)
 }

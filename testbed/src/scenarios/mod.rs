@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::check::Findings;
-use crate::error::{Doing, Result};
+use crate::error::{Doing, Error, Result};
 use crate::lab::{Cabling, Lab, Middle, Programs};
 use crate::netns::{Run, remove_on_signal};
 use crate::scenario::{Procedure, Scenario};
@@ -35,11 +35,52 @@ pub struct Options {
     pub keep: bool,
 }
 
+/// What `testbed all` runs: topology and scenarios.
+pub const ALL: &[(&str, &[&str])] = &[
+    (
+        "demo",
+        &[
+            "baseline",
+            "asymmetric",
+            "pair-down",
+            "appliance-hang",
+            "appliance-flap",
+            "manual-bypass",
+            "controller-kill",
+            "garbage",
+            "miscabled",
+        ],
+    ),
+    ("rebalance", &["rebalance"]),
+    ("tagged", &["baseline", "asymmetric"]),
+    ("jumbo", &["baseline"]),
+    ("bridge", &["baseline", "asymmetric", "pair-down", "manual-bypass", "controller-kill"]),
+    ("fast", &["pair-down", "appliance-hang"]),
+];
+
+/// One line per scenario.
+pub fn overview(all: &[Findings]) -> String {
+    let mut text = String::from("\n");
+    for findings in all {
+        let failed = findings.checks.iter().filter(|check| !check.passed).count();
+        let verdict = if findings.passed() { "ok".to_string() } else { format!("{failed} FAILED") };
+        let what = format!("{} on {}", findings.scenario, findings.topology);
+        text += &format!(
+            "  {what:<32} {:>3} checks  {:>6.1} s  {verdict}\n",
+            findings.checks.len(),
+            findings.seconds
+        );
+    }
+    let good = all.iter().filter(|findings| findings.passed()).count();
+    text += &format!("  {good} of {} scenarios passed\n", all.len());
+    text
+}
+
 /// Builds a site, runs one scenario on it, takes the site down. A scenario that can't go on counts as a failed
 /// check, not as an error, so that others still run.
 ///
 /// # Errors
-/// When the site can't be built.
+/// When this machine can't run it: not root, programs missing, a scenario that the topology doesn't allow.
 pub fn run(
     topology: &Topology,
     scenario: &Scenario,
@@ -54,9 +95,18 @@ pub fn run(
         findings.close();
         return Ok(findings);
     }
-    let mut lab = build(topology, scenario, options, &findings)?;
-    let outcome = perform(&mut lab, scenario, options, &mut findings);
-    conclude(lab, outcome, options, &mut findings);
+    match build(topology, scenario, options, &findings) {
+        Ok(mut lab) => {
+            let outcome = perform(&mut lab, scenario, options, &mut findings);
+            conclude(lab, outcome, options, &mut findings);
+        }
+        // What this machine can't do is no finding about the balancer.
+        Err(error @ (Error::Unsupported(_) | Error::MissingProgram { .. })) => return Err(error),
+        Err(error) => {
+            findings.check("the site was built", false, error.to_string());
+            findings.close();
+        }
+    }
     Ok(findings)
 }
 
@@ -165,4 +215,29 @@ fn words(topology: &Topology, all: &[Findings]) -> String {
         text = format!("\nNot everything held:\n  {}\n", failed.join("\n  "));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_topology_and_scenario_is_run() {
+        for (name, _) in crate::topology::SHIPPED {
+            assert!(ALL.iter().any(|(topology, _)| topology == name), "{name}");
+        }
+        for (name, _) in crate::scenario::SHIPPED {
+            assert!(ALL.iter().any(|(_, scenarios)| scenarios.contains(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_overview_counts() {
+        let mut good = Findings::new("a", "t", Arc::default());
+        good.check("x", true, "");
+        let mut bad = Findings::new("b", "t", Arc::default());
+        bad.check("y", false, "");
+        let text = overview(&[good, bad]);
+        assert!(text.contains("1 FAILED") && text.contains("1 of 2 scenarios passed"), "{text}");
+    }
 }
