@@ -144,7 +144,7 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
         Plane::External(address) => (None, address.clone(), address.to_string()),
         Plane::Embedded(options) => {
             let pipeline = Pipeline::start(&PortSpec::of_site(&site), &options)?;
-            let address = pipeline.target();
+            let address = p4runtime::client::Target::dial("embedded", pipeline.connector());
             (Some(pipeline), address, "embedded".to_owned())
         }
     };

@@ -25,7 +25,7 @@ struct Arguments {
     #[arg(long)]
     embedded: bool,
     /// Back end of the embedded pipeline's ports.
-    #[arg(long, default_value = "af-packet")]
+    #[arg(long, value_enum, default_value = "af-packet")]
     io: swpipe::io::Backend,
     /// Worker threads of the embedded pipeline; as many as cores without it.
     #[arg(long)]
@@ -76,6 +76,7 @@ fn main() -> ExitCode {
     let pipeline = swpipe::run::Options {
         backend: arguments.io,
         workers: arguments.workers,
+        pin: false,
         device_id: arguments.device_id,
         ..Default::default()
     };

@@ -31,7 +31,7 @@ enum Command {
         /// Address of the P4Runtime server: unix:/PATH, tcp://IP:PORT or IP:PORT.
         #[arg(long)]
         listen: Listen,
-        /// How interfaces are read and written: af-packet, or datalink (pnet's, which sees no VLAN tags).
+        /// How interfaces are read and written.
         #[arg(long, default_value = "af-packet")]
         io: Backend,
         /// Workers; one a core by default, and no more than ports.

@@ -9,7 +9,6 @@ use std::thread::JoinHandle;
 use dataplane::PortId;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
-use p4runtime::client::Target;
 use site::Site;
 
 use crate::device::Device;
@@ -119,11 +118,12 @@ pub enum RunError {
 /// A running pipeline. Dropping it stops it: workers end, ports are given back as they are.
 ///
 /// ```no_run
+/// use p4runtime::client::Target;
 /// use swpipe::run::{Options, Pipeline, PortSpec};
 ///
 /// # async fn example(ports: Vec<PortSpec>) -> Result<(), swpipe::run::RunError> {
 /// let pipeline = Pipeline::start(&ports, &Options::default())?;
-/// let target = pipeline.target();
+/// let target = Target::dial("embedded pipeline", pipeline.connector());
 /// # drop(target);
 /// pipeline.stop();
 /// # Ok(())
@@ -241,10 +241,12 @@ impl Pipeline {
             .map_err(|source| RunError::Listen { address: address.to_string(), source })
     }
 
-    /// The P4Runtime server without leaving the process. Call within a Tokio runtime, which serves it.
-    #[must_use]
-    pub fn target(&self) -> Target {
-        Target::dial("the embedded pipeline", self.server.connector())
+    /// What opens streams to the P4Runtime server within the process, for `p4runtime::client::Target::dial`.
+    /// Call within a Tokio runtime, which serves them.
+    pub fn connector(
+        &self,
+    ) -> impl Fn() -> std::future::Ready<io::Result<tokio::io::DuplexStream>> + Send + Sync + 'static {
+        self.server.connector()
     }
 
     /// Stops: workers end after their batch, then the ports are closed, which ends promiscuous mode.

@@ -25,7 +25,7 @@ mod socket;
 use dataplane::Nanos;
 
 pub use error::IoError;
-pub use port::{Backend, Notice, Port, UnknownBackend, open};
+pub use port::{Backend, Notice, Port, open};
 
 /// Smallest MTU of a port: what every IPv4 link carries (RFC 791).
 pub const MTU_MIN: u32 = 68;

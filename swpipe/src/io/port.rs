@@ -4,30 +4,13 @@ use super::interface::Interface;
 use super::{IoError, Receiver, Sender, af_packet, datalink, offload};
 
 /// Ways to a Linux interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Backend {
     /// `AF_PACKET` with mmap rings; sees every tag.
     #[default]
     AfPacket,
     /// pnet's portable datalink; does not see tagged frames.
     Datalink,
-}
-
-/// No back end of that name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no back end; give af-packet or datalink")]
-pub struct UnknownBackend(String);
-
-impl std::str::FromStr for Backend {
-    type Err = UnknownBackend;
-
-    fn from_str(name: &str) -> Result<Self, UnknownBackend> {
-        match name {
-            "af-packet" => Ok(Backend::AfPacket),
-            "datalink" => Ok(Backend::Datalink),
-            _ => Err(UnknownBackend(name.to_owned())),
-        }
-    }
 }
 
 /// What whoever starts a port should know about it.
