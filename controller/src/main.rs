@@ -96,6 +96,8 @@ fn main() -> ExitCode {
         election_id: arguments.election_id.unwrap_or(seconds.into()),
         chaos: arguments.chaos,
     };
+    // All threads inherit it; the workers of an embedded pipeline take it back.
+    swpipe::priority::urgent();
     let result = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
