@@ -78,6 +78,7 @@ fn main() -> ExitCode {
         workers: arguments.workers,
         pin: false,
         device_id: arguments.device_id,
+        ..Default::default()
     };
     let plane = match (arguments.target, arguments.embedded) {
         (Some(target), _) => Some(Plane::External(target)),
