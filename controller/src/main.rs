@@ -67,7 +67,8 @@ fn log() {
         registry.with(journal).init();
         return;
     }
-    registry.with(tracing_subscriber::fmt::layer().with_writer(std::io::stderr)).init();
+    let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    registry.with(tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(std::io::stderr)).init();
 }
 
 fn main() -> ExitCode {
@@ -97,6 +98,8 @@ fn main() -> ExitCode {
         election_id: arguments.election_id.unwrap_or(seconds.into()),
         chaos: arguments.chaos,
     };
+    // All threads inherit it; the workers of an embedded pipeline take it back.
+    swpipe::priority::urgent();
     let result = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
