@@ -78,6 +78,7 @@ fn main() -> ExitCode {
         workers: arguments.workers,
         pin: false,
         device_id: arguments.device_id,
+        ..Default::default()
     };
     let plane = match (arguments.target, arguments.embedded) {
         (Some(target), _) => Some(Plane::External(target)),
@@ -96,6 +97,8 @@ fn main() -> ExitCode {
         election_id: arguments.election_id.unwrap_or(seconds.into()),
         chaos: arguments.chaos,
     };
+    // All threads inherit it; the workers of an embedded pipeline take it back.
+    swpipe::priority::urgent();
     let result = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

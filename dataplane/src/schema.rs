@@ -3,6 +3,11 @@
 
 use crate::entry::{Condition, Entry, EntryError, EntryKey, P4Id};
 
+/// Buckets that surely fit, of all units together.
+pub const BUCKETS: usize = 1 << 20;
+/// Rules of one family that surely fit.
+pub const RULES: usize = 131_072;
+
 /// How a field matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchKind {

@@ -23,7 +23,7 @@ pub enum SteeringMode {
     Dot1q {
         /// TPID of the tag.
         tpid: u16,
-        /// VID of link 0; at most 4095 - 255.
+        /// VID of link 0; every link's VID must be within 1..=4094.
         base_vid: u16,
     },
 }
@@ -44,6 +44,15 @@ pub struct SteeringHeader {
 }
 
 impl SteeringMode {
+    /// Whether a header can name the link: in `dot1q` mode its VID must lie within 1..=4094.
+    #[must_use]
+    pub const fn can_name(self, link: LinkIndex) -> bool {
+        match self {
+            SteeringMode::Native { .. } => true,
+            SteeringMode::Dot1q { base_vid, .. } => base_vid >= 1 && base_vid as u32 + link.0 as u32 <= 4094,
+        }
+    }
+
     /// The four bytes of the header for a frame of `link` to `core`.
     #[inline]
     #[must_use]

@@ -4,15 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use dataplane::buckets::{MAX_BUCKETS, MAX_CORES, MIN_BUCKETS};
+use dataplane::frame::VLAN_TPIDS;
 use dataplane::schema::counters::{LINKS, PAIRS};
+use dataplane::schema::{BUCKETS, RULES};
 use dataplane::steering::{DOT1Q_TPID, NATIVE_TPID};
+use dataplane::tables::Family;
 use dataplane::{BucketTable, Method, PortId, SteeringMode, UnitShape};
 
 use crate::fault::{Fault, SiteError};
 use crate::flow::{self, Flow, FlowAction};
 use crate::ids::PairName;
 use crate::tree::{
-    Admin, FlowTree, LinkTree, Number, PairTree, PortTree, ProfileTree, SteeringTree, Switch, Tree, UnitTree,
+    self, Admin, FlowTree, LinkTree, Number, PairTree, PortTree, ProfileTree, SteeringTree, Switch, Tree,
+    UnitTree,
 };
 use crate::value;
 
@@ -234,6 +238,7 @@ impl Site {
         })?;
         deserializer.end().map_err(|error| SiteError::Shape(error.to_string()))?;
         let written = serde_json::from_str(text).map_err(|error| SiteError::Shape(error.to_string()))?;
+        tree::objects(&written, "").map_err(SiteError::Shape)?;
         let mut check = Check::default();
         let site = check.site(&tree, written);
         if check.faults.is_empty() { Ok(site) } else { Err(SiteError::Faults(check.faults)) }
@@ -340,6 +345,7 @@ impl Check {
         let units = self.units(&balancer.ecofilter_unit, &ports, &profiles);
         let flows = self.flows(&balancer.flow, &links, &units);
         self.check_mtus(&ports, &links, &units);
+        self.check_sizes(&units, &flows);
         Site {
             ports,
             profiles,
@@ -524,6 +530,15 @@ impl Check {
                 self.fault(format!("{path} base-vid"), vid, "has a meaning in mode dot1q only");
             }
             return SteeringMode::Native { tpid };
+        }
+        // With one of these a frame without a header could pass for one with it, or a returned frame for a
+        // keep-alive.
+        if PARSED_ETHERTYPES.contains(&tpid) && !VLAN_TPIDS.contains(&tpid) {
+            self.fault(
+                format!("{path} tpid"),
+                format!("{tpid:#06x}"),
+                "operators' frames or keep-alives carry this EtherType; choose a VLAN's, such as 0x8100",
+            );
         }
         let last = 4094 - (links.max(1) as i64 - 1);
         let base = tree.base_vid.unwrap_or(DEFAULT_BASE_VID.into());
@@ -735,6 +750,32 @@ impl Check {
             self.fault(format!("{path} copy"), tree.copy, reason);
         }
         FlowAction::ToUnit { unit: unit.clone(), copy: tree.copy }
+    }
+
+    /// What the tables of the data plane have no room for.
+    fn check_sizes(&mut self, units: &BTreeMap<String, Unit>, flows: &[Flow]) {
+        let shapes = units.values().map(Unit::shape).filter(|shape| !shape.active.is_empty());
+        let buckets: u64 = shapes.map(|shape| u64::from(shape.bucket_count())).sum();
+        let room = BUCKETS as u64;
+        if buckets > room {
+            let reason = format!("the data plane has room for {room}: use fewer units, cores or buckets");
+            self.fault("ecofilter-balancer ecofilter-unit", format!("{buckets} buckets"), reason);
+        }
+        for family in Family::BOTH {
+            let rules: usize = flows
+                .iter()
+                .filter(|flow| flow.matches.iter().any(|(of, _)| *of == family))
+                .map(|flow| flow.links.len().max(1))
+                .sum();
+            let room = RULES;
+            if rules > room {
+                let reason = format!(
+                    "the data plane has room for {room} of {}; a flow takes one for each link of apply-to-links",
+                    if family == Family::V4 { "IPv4" } else { "IPv6" }
+                );
+                self.fault("ecofilter-balancer flow", format!("{rules} rules"), reason);
+            }
+        }
     }
 
     fn check_mtus(&mut self, ports: &BTreeMap<String, Port>, links: &[Link], units: &BTreeMap<String, Unit>) {

@@ -192,7 +192,9 @@ fn bucket_entries(ids: &Ids, condition: &Condition, unit: &Unit, entries: &mut V
     };
     let name = |pair: &str| PairName { unit: unit.name.clone(), pair: pair.to_owned() };
     let stand_ins = condition.stand_ins_of(&unit.name);
-    let now: Vec<&str> = if unit.rebalance {
+    // `primary` ignores the state of pairs, so nobody takes a down pair's share either.
+    let primary = condition.units.get(&unit.name) == Some(&UnitForwarding::Primary);
+    let now: Vec<&str> = if unit.rebalance && !primary {
         let is_up = |pair: &str| condition.up.contains(&name(pair));
         let takes = |pair: &str| unit.pairs.get(pair).is_some_and(|config| config.admin == Admin::Up);
         table.now(is_up, takes, &stand_ins)

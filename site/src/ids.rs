@@ -56,9 +56,16 @@ impl Ids {
         // The table wants the winner highest: lower priority first, and of equals the later name first.
         flows.sort_by(|(p, a), (q, b)| p.cmp(q).then_with(|| b.cmp(a)));
         let ordered: Vec<&str> = flows.into_iter().map(|(_, name)| name).collect();
+        // A number from a longer list of links may have no VID above a new base.
+        let links: BTreeMap<String, LinkIndex> = previous
+            .links
+            .iter()
+            .filter(|(_, link)| site.steering.can_name(**link))
+            .map(|(name, link)| (name.clone(), *link))
+            .collect();
         Ids {
-            links: keep_or_give(site.links.iter().map(|link| link.name.clone()), &previous.links, |id| {
-                u8::try_from(id).ok().map(LinkIndex)
+            links: keep_or_give(site.links.iter().map(|link| link.name.clone()), &links, |id| {
+                u8::try_from(id).ok().map(LinkIndex).filter(|link| site.steering.can_name(*link))
             }),
             units: keep_or_give(site.units.keys().cloned(), &previous.units, |id| {
                 u8::try_from(id).ok().map(UnitId)

@@ -1,6 +1,7 @@
 //! The tree as it is written: RFC 7951 JSON, defaults filled in, nothing checked yet.
 
 use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::Value;
 
 use dataplane::Method;
 
@@ -15,13 +16,13 @@ pub(crate) struct Tree {
     pub(crate) balancer: BalancerTree,
     // Parts of the tree that other programs of the suite read; kept as they are.
     #[serde(rename = "sluice:snmp", alias = "snmp", default)]
-    pub(crate) snmp: Option<serde_json::Value>,
+    pub(crate) snmp: Option<Value>,
     #[serde(rename = "sluice:prometheus", alias = "prometheus", default)]
-    pub(crate) prometheus: Option<serde_json::Value>,
+    pub(crate) prometheus: Option<Value>,
     #[serde(rename = "sluice:logger", alias = "logger", default)]
-    pub(crate) logger: Option<serde_json::Value>,
+    pub(crate) logger: Option<Value>,
     #[serde(rename = "sluice:access", alias = "access", default)]
-    pub(crate) access: Option<serde_json::Value>,
+    pub(crate) access: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -222,9 +223,36 @@ impl std::fmt::Display for Number {
 
 /// A leaf of type empty: `[null]` (RFC 7951, 6.9); `true` and `false` are taken too.
 fn presence<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    match serde_json::Value::deserialize(deserializer)? {
-        serde_json::Value::Bool(set) => Ok(set),
-        serde_json::Value::Array(items) if items == [serde_json::Value::Null] => Ok(true),
+    match Value::deserialize(deserializer)? {
+        Value::Bool(set) => Ok(set),
+        Value::Array(items) if items == [Value::Null] => Ok(true),
         _ => Err(de::Error::custom("a leaf of type empty is written [null]")),
+    }
+}
+
+/// Makes sure that no list stands in place of an object: the derived readers would take its items for the
+/// members in their order, and an empty one for a site without anything.
+pub(crate) fn objects(value: &Value, path: &str) -> Result<(), String> {
+    const CONTAINERS: [&str; 4] = ["liveness", "ecofilter-balancer", "steering-header", "match"];
+    let refusal = |path: &str| {
+        let at = if path.is_empty() { String::new() } else { format!("at {path}: ") };
+        Err(format!("{at}a list stands where an object belongs"))
+    };
+    match value {
+        Value::Array(_) if path.is_empty() => refusal(path),
+        Value::Array(items) => items.iter().enumerate().try_for_each(|(index, item)| {
+            let path = format!("{path}[{index}]");
+            if item.is_array() { refusal(&path) } else { objects(item, &path) }
+        }),
+        Value::Object(members) => members.iter().try_for_each(|(name, member)| {
+            let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+            let plain = name.strip_prefix("sluice:").unwrap_or(name);
+            if CONTAINERS.contains(&plain) && member.is_array() {
+                refusal(&path)
+            } else {
+                objects(member, &path)
+            }
+        }),
+        _ => Ok(()),
     }
 }

@@ -16,18 +16,27 @@ pub(crate) fn number(text: &Number, low: u64, high: u64) -> Result<u64, String> 
     if (low..=high).contains(&value) { Ok(value) } else { Err(wanted()) }
 }
 
+/// Digits alone: the parsers of the standard library take a sign too.
+fn is_number(digits: &str, radix: u32) -> bool {
+    !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix))
+}
+
 fn parse_number(text: &str) -> Option<u64> {
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    }
+    let (digits, radix) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None => (text, 10),
+    };
+    if is_number(digits, radix) { u64::from_str_radix(digits, radix).ok() } else { None }
 }
 
 /// `179` or `1024-65535`.
 pub(crate) fn port_range(text: &Number) -> Result<PortRange, String> {
     let wanted = || "must be a port 0..65535 or a range such as 1024-65535".to_owned();
     let text = text.to_string();
-    let port = |part: &str| part.trim().parse::<u16>().map_err(|_| wanted());
+    let port = |part: &str| {
+        let part = part.trim();
+        part.parse::<u16>().ok().filter(|_| is_number(part, 10)).ok_or_else(wanted)
+    };
     let (low, high) = match text.split_once('-').or_else(|| text.split_once("..")) {
         Some((low, high)) => (port(low)?, port(high)?),
         None => (port(&text)?, port(&text)?),
@@ -44,7 +53,9 @@ pub(crate) fn mac(text: &str) -> Result<Masked, String> {
     let (address, mask) = match text.split_once('/') {
         Some((address, mask)) => {
             let mask = match mask.parse::<u32>() {
-                Ok(length @ 0..=48) => ((1u128 << 48) - 1) & !((1u128 << (48 - length)) - 1),
+                Ok(length @ 0..=48) if is_number(mask, 10) => {
+                    ((1u128 << 48) - 1) & !((1u128 << (48 - length)) - 1)
+                }
                 _ => mac_number(mask).ok_or_else(wanted)?,
             };
             (mac_number(address).ok_or_else(wanted)?, mask)
@@ -58,7 +69,7 @@ fn mac_number(text: &str) -> Option<u128> {
     let mut number = 0;
     let mut octets = 0;
     for octet in text.split([':', '-']) {
-        if octet.len() > 2 || octet.is_empty() {
+        if octet.len() > 2 || !is_number(octet, 16) {
             return None;
         }
         number = number << 8 | u128::from_str_radix(octet, 16).ok()?;

@@ -12,6 +12,7 @@ pub mod edit;
 pub mod io;
 pub mod packet_io;
 pub mod pipeline;
+pub mod priority;
 pub mod replay;
 pub mod run;
 pub mod server;

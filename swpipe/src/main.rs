@@ -104,7 +104,11 @@ fn run(command: Command) -> Result<(), String> {
     match command {
         Command::Run { config, listen, io, workers, pin, device_id } => {
             let ports = PortSpec::of_site(&load(&config)?);
-            forward(&ports, &Options { backend: io, workers: workers.map(usize::from), pin, device_id }, &listen)
+            forward(
+                &ports,
+                &Options { backend: io, workers: workers.map(usize::from), pin, device_id },
+                &listen,
+            )
         }
         Command::ConfigHash { config } => {
             let (units, device) = load(&config)?.config_hashes();
@@ -138,6 +142,8 @@ fn run(command: Command) -> Result<(), String> {
 fn forward(ports: &[PortSpec], options: &Options, listen: &Listen) -> Result<(), String> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // The threads of the runtime write tables; workers take their priority back.
+    swpipe::priority::urgent();
     let runtime = tokio::runtime::Runtime::new().map_err(|error| format!("cannot start: {error}"))?;
     runtime.block_on(async {
         let say = |error: std::io::Error| format!("cannot catch signals: {error}");

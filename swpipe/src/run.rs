@@ -15,6 +15,7 @@ use crate::device::Device;
 use crate::io::interface::Interface;
 use crate::io::{Backend, IoError, KeepAliveSender, Port, Sender, keep_alive, open};
 use crate::packet_io::{KeepAliveInlet, PacketOut};
+use crate::priority;
 use crate::server::{Listen, Server, Serving};
 use crate::worker::{Inlet, Outlets, Worker};
 
@@ -185,7 +186,10 @@ impl Pipeline {
             threads: Vec::with_capacity(workers + 1),
             ports: ports.len(),
         };
-        pipeline.spawn("keep-alives".to_owned(), move |stop| inlet.run(stop))?;
+        pipeline.spawn("keep-alives".to_owned(), move |stop| {
+            priority::urgent();
+            inlet.run(stop);
+        })?;
         for (number, worker) in started.into_iter().enumerate() {
             let core = if options.pin && !cores.is_empty() {
                 cores.get(number % cores.len()).copied()
@@ -193,6 +197,7 @@ impl Pipeline {
                 None
             };
             pipeline.spawn(format!("worker-{number}"), move |stop| {
+                priority::ordinary();
                 if let Some(core) = core
                     && let Err(error) = pin_to(core)
                 {

@@ -3,7 +3,7 @@
 use super::{EntryReader, exact_entry};
 use crate::entry::Entry;
 use crate::ids::{BucketIndex, Core, PairId, UnitId};
-use crate::schema::{Action, DefaultAction, Field, MatchKind, Table};
+use crate::schema::{Action, BUCKETS, DefaultAction, Field, MatchKind, Table};
 
 static TO_PAIR: Action = Action {
     id: 0x0100_000d,
@@ -25,7 +25,7 @@ pub(super) static TABLE: Table = Table {
     actions: &[&TO_PAIR],
     default: DefaultAction::Const(NO_BUCKET.id),
     default_action: &NO_BUCKET,
-    size: 1 << 20,
+    size: BUCKETS,
     direct_counter: None,
     brief: "Pair and core of every bucket.",
 };

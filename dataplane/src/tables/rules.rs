@@ -4,7 +4,7 @@
 use super::EntryReader;
 use crate::entry::{Condition, Entry, EntryError, P4Id};
 use crate::ids::UnitId;
-use crate::schema::{Action, DefaultAction, Field, MatchKind, Table, all_ones};
+use crate::schema::{Action, DefaultAction, Field, MatchKind, RULES, Table, all_ones};
 
 /// Set in [`RuleField::Vlan0`] to `Vlan2` where the tag is there; the VID is below.
 pub const VLAN_PRESENT: u128 = 0x1000;
@@ -114,7 +114,7 @@ macro_rules! rule_table {
             actions: &[&BYPASS, &DROP, &TO_UNIT, &COPY_TO_UNIT],
             default: DefaultAction::Const(NO_RULE.id),
             default_action: &NO_RULE,
-            size: 131_072,
+            size: RULES,
             direct_counter: Some($counter),
             brief: $brief,
         };

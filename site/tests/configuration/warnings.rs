@@ -1,0 +1,48 @@
+//! What is allowed but warned about.
+
+use serde_json::{Value, json};
+
+use crate::{BALANCER, example, good, with};
+
+fn at(rest: &str) -> String {
+    format!("{BALANCER}{rest}")
+}
+
+fn warned(tree: &Value, path: &str, text: &str) -> bool {
+    good(tree).warnings.iter().any(|warning| warning.path.contains(path) && warning.text.contains(text))
+}
+
+#[test]
+fn a_pair_mtu_below_the_links_and_the_header_is_warned_about() {
+    assert!(warned(&example(), "pair f1-1", "9004"), "equal MTUs leave no room for the header");
+    let ports = example()["sluice:port"].as_array().unwrap().len();
+    for (pair_mtu, link_mtu, expect) in
+        [(1504, 1500, false), (1503, 1500, true), (9000, 8996, false), (9000, 8997, true)]
+    {
+        let mut tree = example();
+        for index in 0..ports {
+            let mtu = if index < 4 { link_mtu } else { pair_mtu };
+            tree = with(tree, &format!("/sluice:port/{index}/mtu"), json!(mtu));
+        }
+        assert_eq!(warned(&tree, "pair f2-1", "mtu-exceeded"), expect, "{pair_mtu} {link_mtu}");
+    }
+}
+
+#[test]
+fn all_pairs_required_is_warned_about_and_more_than_all_says_so() {
+    let with_active = |count: u32| with(example(), "/sluice:liveness/profile/0/active-pairs", json!(count));
+    assert!(!warned(&with_active(2), "ecofilter-unit main", "active-pairs"));
+    assert!(warned(&with_active(3), "ecofilter-unit main", "one lost port"));
+    assert!(warned(&with_active(4), "ecofilter-unit main", "always bypassed"));
+}
+
+#[test]
+fn spares_that_never_stand_in_and_units_without_pairs_are_warned_about() {
+    let spare = with(example(), &at("/ecofilter-unit/0/pair/2/role"), json!("spare"));
+    assert!(warned(&spare, "ecofilter-unit main", "rebalance"));
+    let used = with(spare, &at("/ecofilter-unit/0/rebalance"), json!("on"));
+    assert!(!warned(&used, "ecofilter-unit main", "rebalance"));
+    let empty = with(example(), &at("/ecofilter-unit/0/pair"), json!([]));
+    assert!(warned(&empty, "ecofilter-unit main", "no active pair"));
+    assert!(warned(&with(example(), "/sluice:snmp", json!({})), "snmp", "no effect"));
+}

@@ -1,0 +1,23 @@
+//! The example site and the entries that it asks for, all pairs up.
+#![allow(dead_code, clippy::unwrap_used, reason = "tests; and each test binary uses its part")]
+
+use std::path::{Path, PathBuf};
+
+use dataplane::entry::Entry;
+use site::{Condition, Ids, Site};
+
+pub(crate) fn example_path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/examples/site.json")
+}
+
+pub(crate) fn example() -> Site {
+    Site::from_json(&std::fs::read_to_string(example_path()).unwrap()).unwrap()
+}
+
+pub(crate) fn entries_of(site: &Site) -> Vec<Entry> {
+    site::desired(site, &Ids::allocate(site, &Ids::default()), &Condition::with_up(site, |_| true))
+}
+
+pub(crate) fn example_entries() -> Vec<Entry> {
+    entries_of(&example())
+}
