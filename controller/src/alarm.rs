@@ -20,7 +20,7 @@ impl Alarm {
     pub fn new() -> io::Result<Self> {
         let timer =
             timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
-        Ok(Alarm(AsyncFd::new(timer)?))
+        Ok(Alarm(AsyncFd::register(timer)?))
     }
 
     /// Waits until `due`; an instant in the past has come already.

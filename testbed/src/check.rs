@@ -32,6 +32,9 @@ pub struct Findings {
     pub checks: Vec<Check>,
     /// What should be known but is no promise.
     pub notes: Vec<String>,
+    /// Why it wasn't run, if it wasn't.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
     /// How long it took, in seconds.
     pub seconds: f64,
     #[serde(skip)]
@@ -48,6 +51,7 @@ impl Findings {
             topology: topology.into(),
             checks: Vec::new(),
             notes: Vec::new(),
+            skipped: None,
             seconds: 0.0,
             began: Instant::now(),
             screen,
@@ -82,9 +86,15 @@ impl Findings {
         self.seconds = self.began.elapsed().as_secs_f64();
     }
 
-    /// True when there are checks and all passed.
+    /// Says that and why the scenario isn't run.
+    pub fn skip(&mut self, why: &str) {
+        self.say(&format!("SKIPPED {}: {why}", self.scenario));
+        self.skipped = Some(why.into());
+    }
+
+    /// True when there are checks and all passed, or the scenario was skipped.
     pub fn passed(&self) -> bool {
-        !self.checks.is_empty() && self.checks.iter().all(|check| check.passed)
+        self.skipped.is_some() || !self.checks.is_empty() && self.checks.iter().all(|check| check.passed)
     }
 
     /// A table of the checks and a closing line.
@@ -99,6 +109,10 @@ impl Findings {
         }
         for note in &self.notes {
             let _ = writeln!(text, "  note   {note}");
+        }
+        if let Some(why) = &self.skipped {
+            let _ = writeln!(text, "  SKIPPED {why}");
+            return text;
         }
         let kept = self.checks.iter().filter(|check| check.passed).count();
         let _ = writeln!(text, "  {kept} of {} checks passed in {:.1} s", self.checks.len(), self.seconds);
@@ -122,5 +136,13 @@ mod tests {
         assert!(table.contains("FAILED bad   2 of 3") && table.contains("1 of 2 checks passed"), "{table}");
         let json = serde_json::to_value(&findings).expect("JSON");
         assert_eq!(json["checks"][1]["passed"], false);
+    }
+
+    #[test]
+    fn a_skipped_scenario_says_so() {
+        let mut findings = Findings::new("s", "t", Arc::default());
+        findings.skip("no such thing here");
+        assert!(findings.passed());
+        assert!(findings.table().contains("SKIPPED no such thing here"));
     }
 }

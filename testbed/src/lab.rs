@@ -522,22 +522,37 @@ impl Lab {
         self.traffic[side as usize].ask::<serde_json::Value>(&request, SOON).map(drop)
     }
 
-    /// Ends sessions and fetches their reports.
+    /// Ends the sessions of these names on both sides and fetches their reports.
     ///
     /// # Errors
-    /// When the agent is gone or the sessions don't end.
-    pub fn finish(&mut self, side: Side, name: &str) -> Result<Finished> {
-        let request = traffic::Request::Finish { name: name.into(), early: true };
-        self.traffic[side as usize].ask(&request, LATER)
+    /// When an agent is gone or the sessions don't end.
+    pub fn finish(&mut self, names: &[&str]) -> Result<Finished> {
+        self.collect(names, true)
     }
 
-    /// Waits for sessions that have an end of their own and fetches their reports.
+    /// The same for sessions that have an end of their own.
     ///
     /// # Errors
-    /// When the agent is gone or the sessions don't end.
-    pub fn finish_all(&mut self, side: Side, name: &str) -> Result<Finished> {
-        let request = traffic::Request::Finish { name: name.into(), early: false };
-        self.traffic[side as usize].ask(&request, LATER)
+    /// When an agent is gone or the sessions don't end.
+    pub fn finish_all(&mut self, names: &[&str]) -> Result<Finished> {
+        self.collect(names, false)
+    }
+
+    fn collect(&mut self, names: &[&str], early: bool) -> Result<Finished> {
+        let mut all = Finished::default();
+        for agent in &mut self.traffic {
+            for name in names {
+                agent.tell(&traffic::Request::Finish { name: (*name).into(), early })?;
+            }
+        }
+        for agent in &mut self.traffic {
+            for _ in names {
+                let finished: Finished = agent.hear(LATER)?;
+                all.tcp.extend(finished.tcp);
+                all.udp.extend(finished.udp);
+            }
+        }
+        Ok(all)
     }
 
     /// What the servers on `side` have seen.

@@ -65,12 +65,12 @@ fn verified_sessions(lab: &mut Lab) {
     let sessions = lab.draw_sessions(&mut rng, 8, Side::Wan, &paths);
     let pace = udp::Pace { interval_us: 2000, payload: 1400, count: Some(30) };
     lab.start_udp(Side::Wan, "u", &sessions, pace).expect("started");
-    let tcp = lab.finish_all(Side::Lan, "t").expect("finished").tcp;
+    let tcp = lab.finish_all(&["t"]).expect("finished").tcp;
     assert_eq!(
         tcp.iter().filter_map(|report| report.error.clone()).collect::<Vec<_>>(),
         Vec::<String>::new()
     );
-    let udp = lab.finish_all(Side::Wan, "u").expect("finished").udp;
+    let udp = lab.finish_all(&["u"]).expect("finished").udp;
     assert!(udp.iter().all(|report| report.sent == 30 && report.lost.is_empty()), "{udp:?}");
 }
 
@@ -143,7 +143,7 @@ fn the_emulated_appliance_carries_hangs_and_complains() {
     let pace = udp::Pace { interval_us: 2000, payload: 100, count: Some(500) };
     let began = Instant::now();
     lab.start_udp(Side::Lan, "many", &sessions, pace).expect("started");
-    let udp = lab.finish_all(Side::Lan, "many").expect("finished").udp;
+    let udp = lab.finish_all(&["many"]).expect("finished").udp;
     let sent: u64 = udp.iter().map(|report| report.sent).sum();
     let lost: usize = udp.iter().map(|report| report.lost.len()).sum();
     let rate = 2.0 * sent as f64 / began.elapsed().as_secs_f64();
@@ -155,7 +155,7 @@ fn the_emulated_appliance_carries_hangs_and_complains() {
     let sessions = lab.draw_sessions(&mut rng, 2, Side::Lan, &paths);
     let pace = udp::Pace { interval_us: 1000, payload: 100, count: Some(20) };
     lab.start_udp(Side::Lan, "frozen", &sessions, pace.clone()).expect("started");
-    let udp = lab.finish_all(Side::Lan, "frozen").expect("finished").udp;
+    let udp = lab.finish_all(&["frozen"]).expect("finished").udp;
     assert!(udp.iter().all(|report| report.lost.len() == 20), "{udp:?}");
     lab.change("f1", hang(false)).expect("awake");
     let slow = Change { delay_us: Some(30_000), ..Change::default() };

@@ -302,17 +302,17 @@ impl Naive<'_> {
     fn outcome(&self, port: &str, frame: &[u8]) -> Outcome {
         let is = |tree: &Value| tree["lan-port"] == *port || tree["wan-port"] == *port;
         if let Some(index) = self.list("link").iter().position(is) {
-            return self.from_link(index, port, frame);
+            return self.by_link_port(index, port, frame);
         }
         for unit in self.list("ecofilter-unit") {
             if unit["pair"].as_array().unwrap().iter().any(is) {
-                return self.from_pair(unit["name"] == "u2", port, frame);
+                return self.by_pair_port(unit["name"] == "u2", port, frame);
             }
         }
         Naive::dropped(Reason::UnknownPort, None)
     }
 
-    fn from_pair(&self, is_copy: bool, port: &str, frame: &[u8]) -> Outcome {
+    fn by_pair_port(&self, is_copy: bool, port: &str, frame: &[u8]) -> Outcome {
         if frame.get(12..14) == Some(&[0x88, 0xb5]) {
             return Naive::dropped(Reason::KeepAlive, None);
         }
@@ -321,7 +321,7 @@ impl Naive<'_> {
             return Naive::dropped(Reason::CopyReturn, None);
         }
         for link in 0..256 {
-            let Some(found) = frame.get(12..16) else { break };
+            let Some(found) = frame.get(12..18) else { break };
             let wanted = self.header(0, link);
             let dot1q = wanted[0] == 0x81;
             let vid = u16::from_be_bytes([found[2], found[3]]) & 0xfff;
@@ -340,7 +340,7 @@ impl Naive<'_> {
         Naive::dropped(Reason::NoSteeringHeader, None)
     }
 
-    fn from_link(&self, link: usize, port: &str, frame: &[u8]) -> Outcome {
+    fn by_link_port(&self, link: usize, port: &str, frame: &[u8]) -> Outcome {
         let tree = &self.list("link")[link];
         let peer = if side_of(port) == Side::Lan { &tree["wan-port"] } else { &tree["lan-port"] };
         let peer = peer.as_str().unwrap();

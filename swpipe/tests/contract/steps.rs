@@ -242,6 +242,11 @@ fn from_a_pair_port_only_headers_of_known_links_and_keep_alives_pass() {
                 assert_eq!(outcome.reason, expect, "link {link}");
                 assert_eq!(outcome.out.is_some(), link < 2);
             }
+            // Nothing leaves that is no Ethernet frame.
+            let mut header = vec![0u8; frame.len() + 4];
+            rig.site.steering.push(&frame, dataplane::Core(0), LinkIndex(0), &mut header).unwrap();
+            assert_eq!(rig.send(port, &header[..17]).reason, Reason::NoSteeringHeader);
+            assert_eq!(rig.send(port, &header[..18]).reason, Reason::Returned);
             let keep_alive = Around::default().frame(0x88b5, &[0; 46]);
             let outcome = rig.send(port, &keep_alive);
             assert_eq!((outcome.reason, outcome.out, outcome.copy), (Reason::KeepAlive, None, None));

@@ -76,7 +76,6 @@ pub(super) fn run(lab: &mut Lab, scenario: &Scenario, findings: &mut Findings, r
 /// TCP and UDP sessions opened from both sides, to their end.
 fn sessions(lab: &mut Lab, scenario: &Scenario, paths: &[Path]) -> Result<(Vec<Ends>, Outcome)> {
     let mut rng = Rng::new(scenario.seed);
-    let mut outcome = Outcome { tcp: Vec::new(), udp: Vec::new() };
     let mut drawn = Vec::new();
     let load = &scenario.load;
     let share = |total: u64, side: Side| if side == Side::Lan { total - total / 4 } else { total / 4 };
@@ -93,11 +92,8 @@ fn sessions(lab: &mut Lab, scenario: &Scenario, paths: &[Path]) -> Result<(Vec<E
         lab.start_udp(side, "udp", &udp, pace)?;
         drawn.extend(tcp);
     }
-    for side in sides() {
-        outcome.tcp.extend(lab.finish_all(side, "tcp")?.tcp);
-        outcome.udp.extend(lab.finish_all(side, "udp")?.udp);
-    }
-    Ok((drawn, outcome))
+    let finished = lab.finish_all(&["tcp", "udp"])?;
+    Ok((drawn, Outcome { tcp: finished.tcp, udp: finished.udp }))
 }
 
 /// Sessions reach every pair and core that has buckets, and the CLI's lookup knows where each one went.
@@ -193,7 +189,7 @@ fn check_resets(lab: &mut Lab, scenario: &Scenario, findings: &mut Findings, pat
     set(lab, crate::traffic::PORT)?;
     let work = tcp::Work { rounds: Some(1), bytes: (1, 10), pause_ms: 0, seed: 1 };
     lab.start_tcp(Side::Lan, "refused", &sessions, work)?;
-    let reports = lab.finish_all(Side::Lan, "refused")?.tcp;
+    let reports = lab.finish_all(&["refused"])?.tcp;
     set(lab, 0)?;
     let refused = |error: &Option<String>| error.as_ref().is_some_and(|text| text.contains("refused"));
     let count = reports.iter().filter(|report| refused(&report.error)).count();

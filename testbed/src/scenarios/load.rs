@@ -77,12 +77,8 @@ impl Load {
 
     /// Ends the sessions.
     pub(super) fn finish(self, lab: &mut Lab) -> Result<Outcome> {
-        let mut outcome = Outcome { tcp: Vec::new(), udp: Vec::new() };
-        for side in sides() {
-            outcome.tcp.extend(lab.finish(side, TCP_NAME)?.tcp);
-            outcome.udp.extend(lab.finish(side, UDP_NAME)?.udp);
-        }
-        Ok(outcome)
+        let finished = lab.finish(&[TCP_NAME, UDP_NAME])?;
+        Ok(Outcome { tcp: finished.tcp, udp: finished.udp })
     }
 }
 

@@ -63,7 +63,11 @@ pub fn overview(all: &[Findings]) -> String {
     let mut text = String::from("\n");
     for findings in all {
         let failed = findings.checks.iter().filter(|check| !check.passed).count();
-        let verdict = if findings.passed() { "ok".to_string() } else { format!("{failed} FAILED") };
+        let verdict = match (&findings.skipped, findings.passed()) {
+            (Some(_), _) => "SKIPPED".to_string(),
+            (None, true) => "ok".to_string(),
+            (None, false) => format!("{failed} FAILED"),
+        };
         let what = format!("{} on {}", findings.scenario, findings.topology);
         text += &format!(
             "  {what:<32} {:>3} checks  {:>6.1} s  {verdict}\n",
@@ -71,8 +75,13 @@ pub fn overview(all: &[Findings]) -> String {
             findings.seconds
         );
     }
-    let good = all.iter().filter(|findings| findings.passed()).count();
-    text += &format!("  {good} of {} scenarios passed\n", all.len());
+    let run = all.iter().filter(|findings| findings.skipped.is_none());
+    let good = run.clone().filter(|findings| findings.passed()).count();
+    text += &format!(
+        "  {good} of {} scenarios passed, {} skipped\n",
+        run.clone().count(),
+        all.len() - run.count()
+    );
     text
 }
 
@@ -89,9 +98,7 @@ pub fn run(
 ) -> Result<Findings> {
     let mut findings = Findings::new(&scenario.name, &topology.name, Arc::clone(screen));
     if scenario.procedure == Procedure::ControllerKill && options.programs.embedded {
-        let reason = "skipped: with --embedded the data plane is in the controller and dies with it";
-        findings.check("controller-kill", true, reason);
-        findings.note(format!("controller-kill {reason}"));
+        findings.skip("with --embedded the data plane is in the controller and dies with it");
         findings.close();
         return Ok(findings);
     }

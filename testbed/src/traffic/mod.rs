@@ -146,8 +146,10 @@ pub fn run() -> Result<()> {
                 Ok(serde_json::Value::Null)
             }
             Request::Finish { name, early } => {
-                let (stop, running) =
-                    batches.remove(&name).ok_or_else(|| format!("no sessions named {name}"))?;
+                // A side that opened none has nothing to report.
+                let Some((stop, running)) = batches.remove(&name) else {
+                    return serde_json::to_value(Finished::default()).map_err(|error| error.to_string());
+                };
                 // All receivers gone means all sessions have ended.
                 let _ = stop.send(early);
                 let finished = runtime.block_on(async {
