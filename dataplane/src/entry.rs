@@ -206,6 +206,18 @@ pub enum EntryError {
         /// What would be right.
         wanted: &'static str,
     },
+    /// A match value has no meaning.
+    #[error("table {table}: match field {field} is {value}; it must be {wanted}")]
+    Key {
+        /// The table's name.
+        table: &'static str,
+        /// The field's name.
+        field: &'static str,
+        /// The value.
+        value: u128,
+        /// What would be right.
+        wanted: &'static str,
+    },
     /// A default action that cannot be written.
     #[error("table {0}: the default action is constant and cannot be written")]
     ConstDefault(&'static str),

@@ -15,6 +15,7 @@ use crate::counters::Block;
 use crate::device::Device;
 use crate::io::{Edit, IoError, KeepAliveReceiver, KeepAliveSender, Sender, keep_alive};
 use crate::tables::Ports;
+use crate::worker::PortSenders;
 
 /// Longest wait for keep-alives: how soon a change of the ports' roles, or the end, is noticed.
 const WAIT: Duration = Duration::from_millis(50);
@@ -71,7 +72,7 @@ impl PacketOut {
     pub fn new(
         device: Arc<Device>,
         keep_alives: Option<Box<dyn KeepAliveSender>>,
-        ports: Vec<(PortId, Box<dyn Sender>)>,
+        ports: PortSenders,
     ) -> Self {
         let counters = device.counters().block();
         let ports = ports.into_iter().enumerate().map(|(at, (port, sender))| (port, (at, sender))).collect();

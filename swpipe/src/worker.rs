@@ -24,10 +24,13 @@ const WAIT: u8 = 100;
 const WAIT_PENDING: u8 = 1;
 /// How often losses below the pipeline are looked for.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// Rounds between two looks at the clock while frames arrive.
+/// Rounds between two looks at the clock while frames arrive; a power of two.
 const ROUNDS_PER_LOOK: u32 = 4096;
 
 const NO_SENDER: u16 = u16::MAX;
+
+/// Senders with the ports that they send by.
+pub type PortSenders = Vec<(PortId, Box<dyn Sender>)>;
 
 /// A worker's senders, by port.
 pub struct Outlets {
@@ -47,7 +50,7 @@ struct Outlet {
 impl Outlets {
     /// Of these senders; a port outside of 0..=511 gets none.
     #[must_use]
-    pub fn new(senders: Vec<(PortId, Box<dyn Sender>)>) -> Self {
+    pub fn new(senders: PortSenders) -> Self {
         let mut positions = Box::new([NO_SENDER; PORTS]);
         for (position, (port, _)) in (0..NO_SENDER).zip(&senders) {
             if let Some(cell) = positions.get_mut(port.index()) {
@@ -167,7 +170,7 @@ impl Worker {
                 // EINTR and the like are another round.
                 let _ = poll(&mut polled, if self.out.pending() { WAIT_PENDING } else { WAIT });
             }
-            if (received == 0 || rounds % ROUNDS_PER_LOOK == 0) && Instant::now() >= next_report {
+            if (received == 0 || rounds & (ROUNDS_PER_LOOK - 1) == 0) && Instant::now() >= next_report {
                 self.report();
                 next_report = Instant::now() + REPORT_EVERY;
             }

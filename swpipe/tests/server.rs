@@ -29,7 +29,7 @@ use p4runtime::proto::p4::v1::{
 };
 use site_file::example_entries;
 use swpipe::counters::Place;
-use swpipe::device::Device;
+use swpipe::device::{Atomicity as DeviceAtomicity, Device};
 use swpipe::io::{Edit, Frame, KeepAliveSender, Sender};
 use swpipe::packet_io;
 use swpipe::server::Server;
@@ -238,6 +238,7 @@ async fn every_wrong_update_has_its_code_and_changes_nothing() {
         ),
         ("too wide", with_key(&bucket, &[1, 0]), Code::OutOfRange),
         ("empty value", with_key(&bucket, &[]), Code::OutOfRange),
+        ("no such pair", with_key(&pair_state, &[2, 0]), Code::InvalidArgument),
         ("constant default", Update::modify(r#const), Code::PermissionDenied),
         ("idle timeout", spoilt(&rule(2), |wire| wire.idle_timeout_ns = 5), Code::InvalidArgument),
         ("exists", insert(&rule(1)), Code::AlreadyExists),
@@ -339,22 +340,18 @@ async fn an_atomic_batch_is_done_whole_or_not_at_all() {
 async fn a_full_table_refuses_one_more() {
     let switch = switch();
     let (session, _inbox) = switch.primary().await;
-    let state = |pair| PairStateEntry { pair: PairId(pair), forwarding: PairForwarding::Up }.entry();
-    let size = dataplane::tables::by_id(state(0).table).unwrap().size as u16;
-    session
-        .write((0..size).map(|pair| insert(&state(pair))).collect(), Atomicity::ContinueOnError)
-        .await
-        .unwrap();
-    let one_more = vec![insert(&with_other_key(&state(0), size.into()))];
-    let found = refused(&session, one_more, Atomicity::ContinueOnError).await;
-    assert!(matches!(found[..], [(0, Code::ResourceExhausted | Code::InvalidArgument)]), "{found:?}");
-    assert_eq!(switch.device.entries(None).len(), usize::from(size));
-}
-
-fn with_other_key(entry: &Entry, value: u128) -> Entry {
-    let mut entry = entry.clone();
-    entry.key[0].1 = dataplane::entry::Condition::Exact(value);
-    entry
+    let size = dataplane::tables::by_id(rule(1).table).unwrap().size as i32;
+    // All but the last past the server: the wire is not what is tested.
+    let below = |priority: i32| Change::Insert(rule(size - priority));
+    switch.device.write(&(1..size).map(below).collect::<Vec<_>>(), DeviceAtomicity::AllOrNothing).unwrap();
+    session.write(vec![insert(&rule(size))], Atomicity::ContinueOnError).await.unwrap();
+    let one_more = vec![insert(&rule(size + 1))];
+    let found = refused(&session, one_more.clone(), Atomicity::ContinueOnError).await;
+    assert_eq!(found, [(0, Code::ResourceExhausted)]);
+    assert_eq!(switch.device.entries(None).len() as i32, size);
+    // What is deleted makes room.
+    session.write(vec![delete(&rule(1))], Atomicity::ContinueOnError).await.unwrap();
+    session.write(one_more, Atomicity::ContinueOnError).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

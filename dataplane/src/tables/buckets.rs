@@ -1,7 +1,7 @@
 //! `buckets`: pair and core of every bucket.
 
 use super::{EntryReader, exact_entry};
-use crate::entry::Entry;
+use crate::entry::{Entry, EntryError};
 use crate::ids::{BucketIndex, Core, PairId, UnitId};
 use crate::schema::{Action, BUCKETS, DefaultAction, Field, MatchKind, Table};
 
@@ -55,12 +55,12 @@ impl BucketEntry {
         )
     }
 
-    pub(super) fn read(reader: &EntryReader<'_>) -> Self {
-        BucketEntry {
+    pub(super) fn read(reader: &EntryReader<'_>) -> Result<Self, EntryError> {
+        Ok(BucketEntry {
             unit: UnitId(reader.exact(1) as u8),
             bucket: BucketIndex(reader.exact(2) as u16),
-            pair: PairId(reader.param(0) as u16),
+            pair: reader.pair_param(0)?,
             core: Core(reader.param(1) as u8),
-        }
+        })
     }
 }

@@ -23,6 +23,8 @@ pub use steering::SteeringEntry;
 pub use units::{UnitEntry, UnitMode};
 
 use crate::entry::{Condition, Entry, EntryError, P4Id};
+use crate::ids::PairId;
+use crate::schema::counters::PAIRS;
 use crate::schema::{Action, Table};
 
 /// All tables, in the order in which a frame meets them.
@@ -97,9 +99,9 @@ impl TableEntry {
                 RuleEntry::read(&reader, Family::V6).map(|rule| Self::Rule(Box::new(rule)))
             }
             id if id == units::TABLE.id => UnitEntry::read(&reader).map(Self::Unit),
-            id if id == buckets::TABLE.id => Ok(Self::Bucket(BucketEntry::read(&reader))),
+            id if id == buckets::TABLE.id => BucketEntry::read(&reader).map(Self::Bucket),
             id if id == pair_state::TABLE.id => PairStateEntry::read(&reader).map(Self::PairState),
-            id if id == pair_ports::TABLE.id => Ok(Self::PairPort(PairPortEntry::read(&reader))),
+            id if id == pair_ports::TABLE.id => PairPortEntry::read(&reader).map(Self::PairPort),
             id if id == links::TABLE.id => Ok(Self::Link(LinkEntry::read(&reader))),
             id if id == port_mtu::TABLE.id => Ok(Self::PortMtu(PortMtuEntry::read(&reader))),
             id => Err(EntryError::UnknownTable(id)),
@@ -129,6 +131,22 @@ impl EntryReader<'_> {
     /// Parameter at `index`, from 0.
     fn param(&self, index: usize) -> u128 {
         self.entry.params.get(index).copied().unwrap_or(0)
+    }
+
+    /// Pair in an exact field: one that the counters have room for.
+    fn pair_key(&self, field: P4Id) -> Result<PairId, EntryError> {
+        let pair = PairId(self.exact(field) as u16);
+        if pair.index() < PAIRS {
+            return Ok(pair);
+        }
+        let field = self.table.field(field).map_or("", |(field, _)| field.name);
+        Err(EntryError::Key { table: self.table.name, field, value: pair.0.into(), wanted: "0..511" })
+    }
+
+    /// Pair in a parameter: one that the counters have room for.
+    fn pair_param(&self, index: usize) -> Result<PairId, EntryError> {
+        let pair = PairId(self.param(index) as u16);
+        if pair.index() < PAIRS { Ok(pair) } else { Err(self.bad_param(index, "0..511")) }
     }
 
     fn bad_param(&self, index: usize, wanted: &'static str) -> EntryError {

@@ -1,7 +1,7 @@
 //! `pair_ports`: the port of each side of a pair.
 
 use super::{EntryReader, exact_entry};
-use crate::entry::Entry;
+use crate::entry::{Entry, EntryError};
 use crate::ids::{PairId, PortId, Side};
 use crate::schema::{Action, DefaultAction, Field, MatchKind, Table};
 
@@ -53,11 +53,11 @@ impl PairPortEntry {
         )
     }
 
-    pub(super) fn read(reader: &EntryReader<'_>) -> Self {
-        PairPortEntry {
-            pair: PairId(reader.exact(1) as u16),
+    pub(super) fn read(reader: &EntryReader<'_>) -> Result<Self, EntryError> {
+        Ok(PairPortEntry {
+            pair: reader.pair_key(1)?,
             side: Side::from_bit(reader.exact(2) != 0),
             port: PortId(reader.param(0) as u16),
-        }
+        })
     }
 }

@@ -72,6 +72,6 @@ impl PairStateEntry {
             id if id == DROP.id => PairForwarding::Drop,
             _ => return Err(reader.unknown_action()),
         };
-        Ok(PairStateEntry { pair: PairId(reader.exact(1) as u16), forwarding })
+        Ok(PairStateEntry { pair: reader.pair_key(1)?, forwarding })
     }
 }

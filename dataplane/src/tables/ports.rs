@@ -104,19 +104,10 @@ impl PortEntry {
                 peer: PortId(reader.param(2) as u16),
             }
         } else if action == PAIR_PORT.id || action == COPY_PAIR_PORT.id {
-            PortRole::Pair { pair: pair(reader, 0)?, side, copy: action == COPY_PAIR_PORT.id }
+            PortRole::Pair { pair: reader.pair_param(0)?, side, copy: action == COPY_PAIR_PORT.id }
         } else {
             return Err(reader.unknown_action());
         };
         Ok(PortEntry { port, role })
     }
-}
-
-/// A pair number that the counters have room for.
-pub(super) fn pair(reader: &EntryReader<'_>, param: usize) -> Result<PairId, EntryError> {
-    let pair = PairId(reader.param(param) as u16);
-    if pair.index() >= crate::schema::counters::PAIRS {
-        return Err(reader.bad_param(param, "0..511"));
-    }
-    Ok(pair)
 }

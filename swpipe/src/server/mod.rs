@@ -124,7 +124,8 @@ impl P4Runtime for Server {
         &self,
         request: Request<GetForwardingPipelineConfigRequest>,
     ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
-        self.shared.get_config(request.get_ref()).map(Response::new)
+        let shared = Arc::clone(&self.shared);
+        aside(move || shared.get_config(request.get_ref())).await
     }
 
     async fn stream_channel(
