@@ -5,7 +5,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use dataplane::keepalive::{Direction as Way, KeepAlive, KeepAliveFault, KeepAliveKey};
 use dataplane::{Nanos as Stamp, PairId, PortId, Side as End};
@@ -15,11 +14,15 @@ use liveness::{
 };
 use tokio::sync::{mpsc, oneshot};
 
+use crate::alarm::Alarm;
 use crate::clock;
 use crate::target::{PacketIn, Packets, Target};
 
 /// Frames read in one turn.
 const TURN: usize = 1024;
+
+/// Longest sleep where nothing is due, ns.
+const IDLE: u64 = 1_000_000_000;
 
 /// Ports of every pair.
 pub type PairPorts = HashMap<PairId, PerDirection<PortId>>;
@@ -79,7 +82,7 @@ impl Keepalives {
     ) -> std::io::Result<(Self, mpsc::UnboundedReceiver<Event>)> {
         let (commands, received) = mpsc::unbounded_channel();
         let (report, events) = mpsc::unbounded_channel();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         thread::Builder::new().name("keepalives".to_owned()).spawn(move || {
             let prober = Prober {
                 target,
@@ -162,11 +165,15 @@ fn arriving(end: End) -> Direction {
 
 impl<T: Target, P: Packets> Prober<T, P> {
     async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
+        let alarm = match Alarm::new() {
+            Ok(alarm) => alarm,
+            Err(error) => {
+                tracing::error!("no timer for keep-alives: {error}");
+                return;
+            }
+        };
         loop {
-            let wait = self
-                .supervision
-                .next_deadline()
-                .map_or(Duration::from_secs(1), |due| Duration::from_nanos(due.since(clock::now()).0));
+            let due = self.supervision.next_deadline().unwrap_or(Nanos(clock::now().0 + IDLE));
             tokio::select! {
                 biased;
                 command = commands.recv() => match command {
@@ -177,7 +184,10 @@ impl<T: Target, P: Packets> Prober<T, P> {
                     Some(packet) => self.read(&packet),
                     None => return,
                 },
-                () = tokio::time::sleep(wait) => {}
+                rung = alarm.until(due) => if let Err(error) = rung {
+                    tracing::error!("the timer for keep-alives fails: {error}");
+                    return;
+                },
             }
             // Everything that has arrived is judged before anything is given up.
             for _ in 0..TURN {

@@ -4,6 +4,7 @@
 //! measured by [`keepalives`], on a thread of its own. [`socket`] serves clients; [`show`] answers them.
 #![forbid(unsafe_code)]
 
+pub mod alarm;
 pub mod clock;
 pub mod daemon;
 pub mod difference;

@@ -67,7 +67,8 @@ fn log() {
         registry.with(journal).init();
         return;
     }
-    registry.with(tracing_subscriber::fmt::layer().with_writer(std::io::stderr)).init();
+    let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    registry.with(tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(std::io::stderr)).init();
 }
 
 fn main() -> ExitCode {

@@ -77,7 +77,10 @@ impl SteeringMode {
     #[inline]
     #[must_use]
     pub fn decode(self, frame: &[u8]) -> Option<SteeringHeader> {
-        let &[t0, t1, b0, b1] = frame.get(STEERING_OFFSET..)?.first_chunk::<STEERING_HEADER>()?;
+        // The EtherType that it stands in front of must be there too: without it, what is left after the pop
+        // is no Ethernet frame and no port could send it.
+        let &[t0, t1, b0, b1, _, _] =
+            frame.get(STEERING_OFFSET..)?.first_chunk::<{ STEERING_HEADER + 2 }>()?;
         let found = u16::from_be_bytes([t0, t1]);
         match self {
             SteeringMode::Native { tpid } => {

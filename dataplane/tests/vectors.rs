@@ -1,4 +1,5 @@
 //! The published vectors: parse and hashes of named frames and of two captures, bucket tables.
+#![allow(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

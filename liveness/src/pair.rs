@@ -380,12 +380,12 @@ impl Pair {
 
     /// Gives up a keep-alive that could not be sent.
     pub(crate) fn unsent(&mut self, direction: Direction, sequence: u64) {
-        if let Some(outcome) = self.flights.outcome_mut(sequence, direction) {
-            if *outcome == Outcome::UnderWay {
-                *outcome = Outcome::Void;
-                self.paths[direction].tally.counters.voided += 1;
-                self.flights.settle();
-            }
+        if let Some(outcome) = self.flights.outcome_mut(sequence, direction)
+            && *outcome == Outcome::UnderWay
+        {
+            *outcome = Outcome::Void;
+            self.paths[direction].tally.counters.voided += 1;
+            self.flights.settle();
         }
     }
 

@@ -230,6 +230,10 @@ impl Site {
     /// [`SiteError::Shape`] with path, line and column where it is no JSON of the tree's shape, else all
     /// faults.
     pub fn from_json(text: &str) -> Result<Self, SiteError> {
+        let written = serde_json::from_str(text);
+        if let Ok(written) = &written {
+            tree::objects(written, "").map_err(SiteError::Shape)?;
+        }
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let tree: Tree = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
             let path = error.path().to_string();
@@ -237,8 +241,7 @@ impl Site {
             SiteError::Shape(format!("{at}{}", error.into_inner()))
         })?;
         deserializer.end().map_err(|error| SiteError::Shape(error.to_string()))?;
-        let written = serde_json::from_str(text).map_err(|error| SiteError::Shape(error.to_string()))?;
-        tree::objects(&written, "").map_err(SiteError::Shape)?;
+        let written = written.map_err(|error| SiteError::Shape(error.to_string()))?;
         let mut check = Check::default();
         let site = check.site(&tree, written);
         if check.faults.is_empty() { Ok(site) } else { Err(SiteError::Faults(check.faults)) }

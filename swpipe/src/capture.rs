@@ -61,6 +61,26 @@ struct Clock {
     resolution: u64,
     offset: i64,
     linktype: Linktype,
+    /// 0 for no limit.
+    snap_length: u32,
+}
+
+/// What the link type field of a classic pcap file says beside the link type.
+#[derive(Clone, Copy, Default)]
+struct LinkField {
+    linktype: Linktype,
+    /// Bytes of FCS behind each frame that was captured whole.
+    fcs: usize,
+}
+
+impl LinkField {
+    /// As libpcap reads it: 26 bits of link type, one that says whether there is an FCS length, and that
+    /// length in the upper four, in units of two bytes.
+    fn read(field: Linktype) -> Self {
+        let bits = field.0 as u32;
+        let fcs = if bits & 0x0400_0000 != 0 { (bits >> 28) as usize * 2 } else { 0 };
+        LinkField { linktype: Linktype((bits & 0x03ff_ffff) as i32), fcs }
+    }
 }
 
 /// Reads all frames of a file.
@@ -86,19 +106,24 @@ fn read_from(path: &Path, file: impl Read + Send) -> Result<Vec<Captured>, Captu
     })?;
     let mut clocks: Vec<Clock> = Vec::new();
     let mut nanoseconds = false;
+    let mut link = LinkField::default();
     loop {
         match reader.next() {
             Ok((length, block)) => {
                 match block {
                     PcapBlockOwned::LegacyHeader(header) => {
-                        ethernet(path, header.network)?;
+                        link = LinkField::read(header.network);
+                        ethernet(path, link.linktype)?;
                         nanoseconds = header.is_nanosecond_precision();
                     }
                     PcapBlockOwned::Legacy(packet) => {
                         let fraction = u64::from(packet.ts_usec) * if nanoseconds { 1 } else { 1000 };
+                        let whole = packet.caplen >= packet.origlen;
+                        let fcs = if whole { link.fcs } else { 0 };
+                        let bytes = packet.data.get(..packet.data.len().saturating_sub(fcs));
                         frames.push(Captured {
                             time: u64::from(packet.ts_sec) * 1_000_000_000 + fraction,
-                            bytes: packet.data.to_vec(),
+                            bytes: bytes.unwrap_or_default().to_vec(),
                         });
                     }
                     PcapBlockOwned::NG(block) => ng_block(path, &block, &mut clocks, &mut frames)?,
@@ -139,6 +164,7 @@ fn ng_block(
             resolution: interface.ts_resolution().unwrap_or(1_000_000),
             offset: interface.ts_offset(),
             linktype: interface.linktype,
+            snap_length: interface.snaplen,
         }),
         Block::EnhancedPacket(packet) => {
             let clock = clocks.get(packet.if_id as usize).ok_or_else(|| CaptureError::Format {
@@ -157,11 +183,16 @@ fn ng_block(
             frames.push(Captured { time: u64::try_from(time).unwrap_or(0), bytes: bytes.to_vec() });
         }
         Block::SimplePacket(packet) => {
+            // It has no captured length: the original one, bounded by the interface's snap length.
+            let mut length = packet.origlen;
             if let Some(clock) = clocks.first() {
                 ethernet(path, clock.linktype)?;
+                if clock.snap_length != 0 {
+                    length = length.min(clock.snap_length);
+                }
             }
-            let data = packet.packet_data();
-            let bytes = data.get(..(packet.origlen as usize).min(data.len())).unwrap_or(data);
+            let data = packet.raw_packet_data();
+            let bytes = data.get(..length as usize).unwrap_or(data);
             frames.push(Captured { time: 0, bytes: bytes.to_vec() });
         }
         _ => {}

@@ -141,7 +141,8 @@ fn run(command: Command) -> Result<(), String> {
 /// Runs the pipeline until SIGTERM or SIGINT.
 fn forward(ports: &[PortSpec], options: &Options, listen: &Listen) -> Result<(), String> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_writer(std::io::stderr).init();
     // The threads of the runtime write tables; workers take their priority back.
     swpipe::priority::urgent();
     let runtime = tokio::runtime::Runtime::new().map_err(|error| format!("cannot start: {error}"))?;

@@ -159,6 +159,8 @@ pub fn replay(site: &Site, replay: &Replay) -> Result<Totals, ReplayError> {
     };
 
     fs::create_dir_all(&replay.out).map_err(output(&replay.out))?;
+    let verdicts = File::create(&replay.verdicts).map_err(output(&replay.verdicts))?;
+    let mut verdicts = BufWriter::new(verdicts);
     let nanoseconds = frames.iter().any(|frame| frame.captured.time % 1000 != 0);
     let mut files: HashMap<PortId, CaptureFile> = HashMap::new();
     for port in serving_ports(site) {
@@ -167,8 +169,6 @@ pub fn replay(site: &Site, replay: &Replay) -> Result<Totals, ReplayError> {
             files.insert(port.id, CaptureFile::create(&path, nanoseconds)?);
         }
     }
-    let verdicts = File::create(&replay.verdicts).map_err(output(&replay.verdicts))?;
-    let mut verdicts = BufWriter::new(verdicts);
 
     let mut totals = Totals::new();
     for Input { port, id, index, captured } in &frames {

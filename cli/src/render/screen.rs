@@ -347,9 +347,11 @@ pub fn flow(flow: &Flow, style: Style) -> String {
 /// `show ecofilter-balancer balancing-config-hash`.
 pub fn config_hash(hash: &ConfigHash, style: Style) -> String {
     let mut table = Table::new(&["Unit", "Config-hash"]);
-    table.row(["(device)".into(), (&hash.device).into()]);
+    // The contract shows 16 digits ("Buckets"); `| json` has all of them.
+    let shown = |digest: &str| digest.chars().take(16).collect::<String>();
+    table.row(["(device)".into(), shown(&hash.device).into()]);
     for unit in &hash.units {
-        table.row([(&unit.name).into(), (&unit.config_hash).into()]);
+        table.row([(&unit.name).into(), shown(&unit.config_hash).into()]);
     }
     table.render(0, style)
 }

@@ -245,7 +245,7 @@ fn spread(loads: impl Iterator<Item = usize> + Clone) -> f64 {
 }
 
 /// Frames of each cell (pair, core) when `hashes` come in.
-fn cells<'t>(table: &'t BucketTable, hashes: impl Iterator<Item = u32>) -> BTreeMap<(&'t str, u8), usize> {
+fn cells(table: &BucketTable, hashes: impl Iterator<Item = u32>) -> BTreeMap<(&str, u8), usize> {
     let home: Vec<(&str, u8)> = table.home().map(|(pair, core)| (pair, core.0)).collect();
     let mut cells: BTreeMap<(&str, u8), usize> = home.iter().map(|cell| (*cell, 0)).collect();
     for hash in hashes {

@@ -58,7 +58,7 @@ proptest! {
         };
         prop_assert_eq!(mode.decode(&frame).is_some(), ours);
         frame.truncate(length);
-        prop_assert_eq!(mode.decode(&frame).is_some(), ours && length >= 16);
+        prop_assert_eq!(mode.decode(&frame).is_some(), ours && length >= 18);
     }
 
     #[test]

@@ -216,10 +216,10 @@ impl Uplink {
     pub async fn wait_primary(&self, deadline: Duration) -> Result<Session, Error> {
         let mut states = self.states.clone();
         let waiting = states.wait_for(|state| matches!(state, State::Primary(_)));
-        if let Ok(Ok(state)) = timeout(deadline, waiting).await {
-            if let State::Primary(session) = &*state {
-                return Ok(session.clone());
-            }
+        if let Ok(Ok(state)) = timeout(deadline, waiting).await
+            && let State::Primary(session) = &*state
+        {
+            return Ok(session.clone());
         }
         let reason = match self.state() {
             State::Lost { reason, .. } => reason,

@@ -228,10 +228,10 @@ impl Arbitration {
             }
         }
         let id = claim.election_id.map(ElectionId::from);
-        if let Some(id) = id {
-            if self.live.iter().any(|(&other, &taken)| other != client && taken == Some(id)) {
-                return Err(Refusal::ElectionIdTaken { id });
-            }
+        if let Some(id) = id
+            && self.live.iter().any(|(&other, &taken)| other != client && taken == Some(id))
+        {
+            return Err(Refusal::ElectionIdTaken { id });
         }
         if !is_live && self.live.len() >= self.limit {
             return Err(Refusal::Clients { limit: self.limit });

@@ -21,3 +21,17 @@ pub(crate) fn entries_of(site: &Site) -> Vec<Entry> {
 pub(crate) fn example_entries() -> Vec<Entry> {
     entries_of(&example())
 }
+
+/// The example site with an interface of the port's own name on every port.
+pub(crate) fn wired_json() -> serde_json::Value {
+    let mut json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(example_path()).unwrap()).unwrap();
+    for port in json["sluice:port"].as_array_mut().unwrap() {
+        port["interface"] = port["name"].clone();
+    }
+    json
+}
+
+pub(crate) fn wired() -> Site {
+    Site::from_json(&wired_json().to_string()).unwrap()
+}

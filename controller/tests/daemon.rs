@@ -1,0 +1,250 @@
+//! `sluiced` as a program, with the software pipeline's P4Runtime server as its data plane.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use api::{Client, Request};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use swpipe::device::Device;
+use swpipe::server::{Listen, Server, Serving};
+
+const SITE: &str = include_str!("../../configs/examples/site.json");
+
+/// A running sluiced; it is killed when dropped.
+struct Daemon {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sluiced"));
+    command
+        .arg("--config")
+        .arg(dir.join("site.json"))
+        .arg("--socket")
+        .arg(dir.join("sluice.sock"))
+        .arg("--state-dir")
+        .arg(dir.join("state"))
+        .stderr(Stdio::piped());
+    command
+}
+
+impl Daemon {
+    fn start(dir: &Path) -> Self {
+        let mut child = command(dir)
+            .arg("--target")
+            .arg(format!("unix:{}", dir.join("p4rt.sock").display()))
+            .spawn()
+            .unwrap();
+        // Its log must not fill the pipe.
+        let mut log = child.stderr.take().unwrap();
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        let daemon = Daemon { child, socket: dir.join("sluice.sock") };
+        until("the socket", || Client::connect(&daemon.socket).is_ok());
+        daemon
+    }
+
+    fn ask(&self, request: &Request) -> Result<Value, String> {
+        let mut client = Client::connect(&self.socket).map_err(|error| error.to_string())?;
+        client.ask(request).map_err(|error| error.to_string())
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
+    }
+
+    fn target(&self) -> Value {
+        self.ask(&Request::ShowTarget).unwrap()
+    }
+
+    fn cores(&self) -> Value {
+        self.ask(&Request::ShowConfiguration).unwrap()["sluice:ecofilter-balancer"]["ecofilter-unit"][0]["cores"]
+            .clone()
+    }
+
+    fn events(&self) -> String {
+        self.ask(&Request::ShowEvents { after: 0, last: None }).unwrap().to_string()
+    }
+}
+
+/// Waits for an event, twenty seconds at most.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < deadline, "not within 20 s: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A data plane: tables behind a P4Runtime server.
+struct Plane {
+    device: Arc<Device>,
+    _serving: Serving,
+    _server: Server,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Plane {
+    fn start(dir: &Path, device: Arc<Device>) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let server = Server::new(device.clone(), 1, None);
+        let listen: Listen = format!("unix:{}", dir.join("p4rt.sock").display()).parse().unwrap();
+        let serving = runtime.block_on(server.listen(&listen)).unwrap();
+        Plane { device, _serving: serving, _server: server, runtime }
+    }
+
+    fn entries(&self) -> usize {
+        self.device.entries(None).len()
+    }
+
+    /// Ends it, with everything that is connected.
+    fn stop(self) {
+        self.runtime.shutdown_timeout(Duration::from_secs(2));
+    }
+}
+
+fn site_dir(text: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("site.json"), text).unwrap();
+    dir
+}
+
+#[test]
+fn a_data_plane_that_comes_goes_and_comes_back_empty_gets_its_tables_each_time() {
+    let dir = site_dir(SITE);
+    let daemon = Daemon::start(dir.path());
+    until("the loss is known", || daemon.target()["reason"].as_str().is_some_and(|r| r.contains("p4rt.sock")));
+    let refused = daemon
+        .ask(&Request::SetUnitMode { unit: "main".to_owned(), mode: api::UnitMode::Bypass })
+        .unwrap_err();
+    assert!(refused.contains("p4rt.sock"), "{refused}");
+    for _ in 0..2 {
+        let plane = Plane::start(dir.path(), Arc::default());
+        until("primary", || daemon.target()["state"] == "primary");
+        until("tables", || plane.entries() > 2048);
+        plane.stop();
+        until("lost", || daemon.target()["state"] == "lost");
+        assert_eq!(daemon.ask(&Request::ShowBalancer).unwrap()["units"][0]["name"], "main");
+    }
+}
+
+#[test]
+fn a_hangup_reads_the_file_again_and_a_broken_file_changes_nothing() {
+    let dir = site_dir(SITE);
+    let plane = Plane::start(dir.path(), Arc::default());
+    let daemon = Daemon::start(dir.path());
+    until("tables", || plane.entries() > 2048);
+    let file = dir.path().join("site.json");
+    std::fs::write(&file, SITE.replace("\"cores\": 17", "\"cores\": 0")).unwrap();
+    daemon.signal(Signal::SIGHUP);
+    until("refused", || daemon.events().contains("ecofilter-unit main cores"));
+    assert_eq!(daemon.cores(), 17);
+    std::fs::write(&file, SITE.replace("\"cores\": 17", "\"cores\": 5")).unwrap();
+    daemon.signal(Signal::SIGHUP);
+    until("applied", || daemon.cores() == 5);
+}
+
+#[test]
+fn a_loaded_configuration_survives_a_kill_until_the_file_changes() {
+    let dir = site_dir(SITE);
+    let plane = Plane::start(dir.path(), Arc::default());
+    let daemon = Daemon::start(dir.path());
+    until("tables", || plane.entries() > 2048);
+    let text = SITE.replace("\"cores\": 17", "\"cores\": 3");
+    let load = |text: &str| Request::LoadReplace { text: text.to_owned(), origin: "test".to_owned() };
+    for broken in ["", "{", &text[..text.len() / 2], &text.replace("\"cores\": 3", "\"cores\": 300")] {
+        assert!(daemon.ask(&load(broken)).is_err());
+        assert_eq!(daemon.cores(), 17);
+    }
+    daemon.ask(&load(&text)).unwrap();
+    assert_eq!(daemon.cores(), 3);
+    drop(daemon);
+    let before = plane.device.entries(None);
+    let daemon = Daemon::start(dir.path());
+    assert_eq!(daemon.cores(), 3);
+    until("primary", || daemon.target()["state"] == "primary" && daemon.target()["epoch"] != 0);
+    assert_eq!(plane.device.entries(None), before, "a restart moves nothing");
+    drop(daemon);
+    std::fs::write(dir.path().join("site.json"), SITE.replace("\"cores\": 17", "\"cores\": 9")).unwrap();
+    let daemon = Daemon::start(dir.path());
+    assert_eq!(daemon.cores(), 9);
+}
+
+#[test]
+fn a_request_that_is_rubbish_is_answered_and_the_daemon_goes_on() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::net::UnixStream;
+    let dir = site_dir(SITE);
+    let daemon = Daemon::start(dir.path());
+    for rubbish in ["{}\n", "nonsense\n", "{\"request\":\"show-nothing\"}\n", "\u{0}\n", "[1,2]\n"] {
+        let mut stream = UnixStream::connect(&daemon.socket).unwrap();
+        stream.write_all(rubbish.as_bytes()).unwrap();
+        let mut answer = String::new();
+        BufReader::new(stream).read_line(&mut answer).unwrap();
+        assert!(answer.contains("not understood"), "{answer}");
+    }
+    assert_eq!(daemon.target()["state"], "lost");
+}
+
+/// Standard error of a start that must fail.
+fn refused(command: &mut Command) -> String {
+    let mut child = command.spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("it started");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let mut text = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(status.code(), Some(1), "{text}");
+    text
+}
+
+#[test]
+fn what_cannot_start_says_why_and_ends_with_1() {
+    let cases = [
+        (SITE.replace("\"cores\": 17", "\"cores\": 300"), "cores: \"300\""),
+        (SITE.replace("\"p4-1\", \"description\"", "\"p4-2\", \"description\""), "p4-2"),
+        (SITE[..500].to_owned(), "EOF"),
+        (SITE.to_owned(), "names no interface"),
+        (
+            SITE.replace("\"speed\": \"10g\", \"description\"", "\"interface\": \"nosuch0\", \"description\""),
+            "nosuch0",
+        ),
+    ];
+    for (text, expected) in cases {
+        let dir = site_dir(&text);
+        let message = refused(&mut command(dir.path()));
+        assert!(message.contains(expected), "{message}");
+    }
+    let empty = tempfile::tempdir().unwrap();
+    assert!(refused(&mut command(empty.path())).contains("site.json"));
+}
+
+#[test]
+fn a_second_daemon_on_the_same_socket_is_refused() {
+    let dir = site_dir(SITE);
+    let daemon = Daemon::start(dir.path());
+    let message = refused(command(dir.path()).arg("--target").arg("grpc://127.0.0.1:1"));
+    assert!(message.contains("another sluiced"), "{message}");
+    assert_eq!(daemon.target()["state"], "lost");
+}

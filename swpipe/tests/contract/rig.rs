@@ -1,0 +1,106 @@
+//! A device with a site on it.
+
+use dataplane::entry::Update;
+use dataplane::{PortId, Reason};
+use serde_json::{Value, json};
+use site::{Condition, Ids, Site};
+use swpipe::counters::{Count, Place};
+use swpipe::device::{Atomicity, Device};
+use swpipe::edit::edited;
+use swpipe::pipeline::{Decision, decide};
+
+pub(crate) struct Rig {
+    pub(crate) site: Site,
+    pub(crate) ids: Ids,
+    pub(crate) device: Device,
+}
+
+/// What became of a frame.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) reason: Reason,
+    pub(crate) flow: Option<String>,
+    /// Port and bytes of the frame itself.
+    pub(crate) out: Option<(String, Vec<u8>)>,
+    /// Port and bytes of the copy to an appliance.
+    pub(crate) copy: Option<(String, Vec<u8>)>,
+}
+
+impl Rig {
+    pub(crate) fn new(tree: &Value, condition: impl FnOnce(&Site) -> Condition) -> Self {
+        let site = Site::from_json(&tree.to_string()).unwrap_or_else(|error| panic!("{error}\n{tree:#}"));
+        let ids = Ids::allocate(&site, &Ids::default());
+        let device = Device::default();
+        let updates: Vec<Update> = site::desired(&site, &ids, &condition(&site))
+            .into_iter()
+            .map(|entry| if entry.is_default { Update::Modify(entry) } else { Update::Insert(entry) })
+            .collect();
+        device.write(&updates, Atomicity::AllOrNothing).unwrap();
+        Rig { site, ids, device }
+    }
+
+    pub(crate) fn up(tree: &Value) -> Self {
+        Rig::new(tree, |site| Condition::with_up(site, |_| true))
+    }
+
+    pub(crate) fn down(tree: &Value, pairs: &[&str]) -> Self {
+        Rig::new(tree, |site| Condition::with_up(site, |pair| !pairs.contains(&pair.pair.as_str())))
+    }
+
+    pub(crate) fn port(&self, name: &str) -> PortId {
+        self.site.ports[name].id
+    }
+
+    pub(crate) fn decide(&self, port: &str, frame: &[u8]) -> Decision {
+        decide(&self.device.snapshot().load(), self.port(port), frame)
+    }
+
+    pub(crate) fn send(&self, port: &str, frame: &[u8]) -> Outcome {
+        self.outcome(&self.decide(port, frame), frame)
+    }
+
+    pub(crate) fn outcome(&self, decision: &Decision, frame: &[u8]) -> Outcome {
+        let name = |id: PortId| self.site.ports.values().find(|port| port.id == id).unwrap().name.clone();
+        let names = self.device.rule_names();
+        let out = |exit: swpipe::pipeline::Exit| {
+            let bytes = edited(frame, exit.edit);
+            assert_eq!(bytes.len(), exit.length);
+            (name(exit.port), bytes)
+        };
+        Outcome {
+            reason: decision.reason,
+            flow: decision.rule.map(|slot| names[&slot].clone()),
+            out: decision.exit.map(out),
+            copy: decision.copy.and_then(|copy| copy.exit).map(out),
+        }
+    }
+
+    pub(crate) fn read(&self, array: u32, index: usize) -> Count {
+        self.device.counters().read(Place::Array(array, index))
+    }
+}
+
+/// Two links, one unit of two pairs, everything to the unit.
+pub(crate) fn small() -> Value {
+    let port = |name: &str, number: u16| json!({"name": name, "number": number, "mtu": 1500});
+    json!({
+        "sluice:port": [
+            port("l1", 1), port("w1", 2), port("l2", 3), port("w2", 4),
+            port("al", 5), port("aw", 6), port("bl", 7), port("bw", 8)
+        ],
+        "sluice:ecofilter-balancer": {
+            "link": [
+                {"name": "link1", "lan-port": "l1", "wan-port": "w1"},
+                {"name": "link2", "lan-port": "l2", "wan-port": "w2"}
+            ],
+            "ecofilter-unit": [{
+                "name": "main", "cores": 3,
+                "pair": [
+                    {"name": "a", "lan-port": "al", "wan-port": "aw"},
+                    {"name": "b", "lan-port": "bl", "wan-port": "bw"}
+                ]
+            }],
+            "flow": [{"name": "all", "priority": 1, "action": "to-ecofilter", "ecofilter-unit": "main"}]
+        }
+    })
+}
