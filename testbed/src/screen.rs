@@ -25,6 +25,7 @@ impl Default for Screen {
         Screen {
             began: Instant::now(),
             terminal: std::io::stdout().is_terminal(),
+            silent: false,
             table: Mutex::new(Vec::new()),
         }
     }
