@@ -20,22 +20,27 @@ use swpipe::io::{BATCH, Edit, Frame, Sender};
 use swpipe::tables::Snapshot;
 use swpipe::worker::{Outlets, forward};
 
-/// Writes frames as a transmit ring would take them: into the next of 256 slots.
+/// A transmit ring's memory: 1 MiB.
+const SLOTS: usize = 64;
+/// Room for the longest frame.
+const SLOT: usize = 16 << 10;
+
+/// Writes frames as a transmit ring would take them: into the next slot.
 struct Sink {
-    slots: Vec<[u8; 2048]>,
+    slots: Vec<[u8; SLOT]>,
     next: usize,
 }
 
 impl Sink {
     fn boxed() -> Box<dyn Sender> {
-        Box::new(Sink { slots: vec![[0; 2048]; 256], next: 0 })
+        Box::new(Sink { slots: vec![[0; SLOT]; SLOTS], next: 0 })
     }
 }
 
 impl Sender for Sink {
     fn send(&mut self, frame: &[u8], edit: Edit) -> bool {
         let slot = &mut self.slots[self.next];
-        self.next = (self.next + 1) % 256;
+        self.next = (self.next + 1) % SLOTS;
         let (macs, rest) = frame.split_at(12);
         let (tag, rest): (&[u8], _) = match &edit {
             Edit::Keep => (&[], rest),
