@@ -1,5 +1,7 @@
 //! `sluiced` as a program, with the software pipeline's P4Runtime server as its data plane.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests fail the test
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

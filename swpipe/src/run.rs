@@ -13,11 +13,11 @@ use site::Site;
 
 use crate::device::Device;
 use crate::io::interface::Interface;
-use crate::io::{Backend, IoError, KeepAliveSender, Port, Sender, keep_alive, open};
+use crate::io::{Backend, IoError, KeepAliveSender, Port, keep_alive, open};
 use crate::packet_io::{KeepAliveInlet, PacketOut};
 use crate::priority;
 use crate::server::{Listen, Server, Serving};
-use crate::worker::{Inlet, Outlets, Worker};
+use crate::worker::{Inlet, Outlets, PortSenders, Worker};
 
 /// A port of the pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -307,7 +307,7 @@ fn open_port(spec: &PortSpec, backend: Backend) -> Result<Port, RunError> {
         .map_err(|source| of_port(spec, source))
 }
 
-fn senders(ports: &[PortSpec], opened: &[Port]) -> Result<Vec<(PortId, Box<dyn Sender>)>, RunError> {
+fn senders(ports: &[PortSpec], opened: &[Port]) -> Result<PortSenders, RunError> {
     ports
         .iter()
         .zip(opened)

@@ -29,6 +29,9 @@ const ROUNDS_PER_LOOK: u32 = 4096;
 
 const NO_SENDER: u16 = u16::MAX;
 
+/// Senders with the ports they belong to.
+pub type PortSenders = Vec<(PortId, Box<dyn Sender>)>;
+
 /// A worker's senders, by port.
 pub struct Outlets {
     /// Position in `senders` by port; [`NO_SENDER`] where the port has no interface.
@@ -47,7 +50,7 @@ struct Outlet {
 impl Outlets {
     /// Of these senders; a port outside of 0..=511 gets none.
     #[must_use]
-    pub fn new(senders: Vec<(PortId, Box<dyn Sender>)>) -> Self {
+    pub fn new(senders: PortSenders) -> Self {
         let mut positions = Box::new([NO_SENDER; PORTS]);
         for (position, (port, _)) in (0..NO_SENDER).zip(&senders) {
             if let Some(cell) = positions.get_mut(port.index()) {
@@ -166,7 +169,7 @@ impl Worker {
                 // EINTR and the like are another round.
                 let _ = poll(&mut polled, if self.out.pending() { WAIT_PENDING } else { WAIT });
             }
-            if (received == 0 || rounds % ROUNDS_PER_LOOK == 0) && Instant::now() >= next_report {
+            if (received == 0 || rounds.is_multiple_of(ROUNDS_PER_LOOK)) && Instant::now() >= next_report {
                 self.report();
                 next_report = Instant::now() + REPORT_EVERY;
             }
