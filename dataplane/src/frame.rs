@@ -156,6 +156,21 @@ pub struct Parsed {
 }
 
 impl Parsed {
+    /// Of a frame without any header.
+    pub const EMPTY: Parsed = Parsed {
+        dst_mac: 0,
+        src_mac: 0,
+        vlan: [0; MAX_VLAN_TAGS],
+        vlan_depth: 0,
+        mpls_depth: 0,
+        pppoe: false,
+        tunnel: false,
+        packet_type: 0,
+        llc: None,
+        session: None,
+        why: NotIp::NotIp,
+    };
+
     /// VLAN ids (12 bits each), outermost first, at most three.
     #[inline]
     #[must_use]
@@ -195,21 +210,17 @@ const fn is_vlan(ethertype: u16) -> bool {
 #[inline]
 #[must_use]
 pub fn parse(frame: &[u8]) -> Parsed {
-    let mut parsed = Parsed {
-        dst_mac: 0,
-        src_mac: 0,
-        vlan: [0; MAX_VLAN_TAGS],
-        vlan_depth: 0,
-        mpls_depth: 0,
-        pppoe: false,
-        tunnel: false,
-        packet_type: 0,
-        llc: None,
-        session: None,
-        why: NotIp::NotIp,
-    };
+    let mut parsed = Parsed::EMPTY;
+    parse_into(frame, &mut parsed);
+    parsed
+}
+
+/// [`parse`] in place: `parsed` must be [`Parsed::EMPTY`]. For the frame path, where a copy would wait for the
+/// fields that were just written.
+#[inline(always)]
+pub fn parse_into(frame: &[u8], parsed: &mut Parsed) {
     let Some(head) = frame.first_chunk::<ETHERNET_HEADER>() else {
-        return parsed;
+        return;
     };
     let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *head;
     parsed.dst_mac = u64::from_be_bytes([0, 0, d0, d1, d2, d3, d4, d5]);
@@ -221,11 +232,11 @@ pub fn parse(frame: &[u8]) -> Parsed {
         if usize::from(parsed.vlan_depth) == MAX_VLAN_TAGS {
             parsed.packet_type = ethertype;
             parsed.why = NotIp::VlanTooDeep;
-            return parsed;
+            return;
         }
         let Some(&[tci0, tci1, type0, type1]) = array::<4>(frame, at) else {
             parsed.packet_type = ethertype;
-            return parsed;
+            return;
         };
         if let Some(slot) = parsed.vlan.get_mut(usize::from(parsed.vlan_depth)) {
             *slot = u16::from_be_bytes([tci0, tci1]) & 0x0fff;
@@ -237,54 +248,81 @@ pub fn parse(frame: &[u8]) -> Parsed {
 
     if ethertype < FIRST_ETHERTYPE {
         parsed.llc = array::<2>(frame, at).map(|&[dsap, ssap]| Llc { dsap, ssap });
-        return parsed;
+        return;
     }
     parsed.packet_type = ethertype;
 
-    let outer = match ethertype {
-        ETHERTYPE_IPV4 => ipv4(frame, at),
-        ETHERTYPE_IPV6 => ipv6(frame, at),
-        ETHERTYPE_MPLS | ETHERTYPE_MPLS_MULTICAST => mpls(frame, at, &mut parsed),
-        ETHERTYPE_PPPOE_SESSION => pppoe(frame, at, &mut parsed),
-        _ => None,
-    };
-    if let Some(outer) = outer {
-        match inner(frame, &outer) {
-            Some(inner) => {
-                parsed.tunnel = true;
-                parsed.session = Some(inner.session(frame));
-            }
-            None => parsed.session = Some(outer.session(frame)),
+    // Each kind settles by itself: plain IP stays in registers that way.
+    match ethertype {
+        ETHERTYPE_IPV4 => settle(frame, ipv4(frame, at), parsed),
+        ETHERTYPE_IPV6 => settle(frame, ipv6(frame, at), parsed),
+        ETHERTYPE_MPLS | ETHERTYPE_MPLS_MULTICAST => {
+            let outer = mpls(frame, at, parsed);
+            settle(frame, outer, parsed);
         }
+        ETHERTYPE_PPPOE_SESSION => {
+            let outer = pppoe(frame, at, parsed);
+            settle(frame, outer, parsed);
+        }
+        _ => {}
     }
-    parsed
 }
 
-/// An IP header and where its payload begins.
+/// Takes the inner header of a tunnel, else the outer one.
+#[inline(always)]
+fn settle(frame: &[u8], outer: Option<Header>, parsed: &mut Parsed) {
+    let Some(outer) = outer else { return };
+    if outer.upper.is_tunnel()
+        && let Some(inner) = inner(frame, outer.upper.proto, outer.upper.at)
+    {
+        parsed.tunnel = true;
+        parsed.session = Some(inner.session(frame));
+        return;
+    }
+    parsed.session = Some(outer.session(frame));
+}
+
+/// An IP header.
 struct Header {
     addresses: Addresses,
+    upper: Upper,
+}
+
+/// What an IP header carries.
+#[derive(Clone, Copy)]
+struct Upper {
     proto: u8,
     fragment: bool,
     /// A fragment that does not begin its packet: no layer-4 header in it.
     later_fragment: bool,
-    payload: usize,
+    /// Where it begins.
+    at: usize,
+}
+
+impl Upper {
+    /// IP-in-IP or GRE; one level, never below a fragment.
+    #[inline(always)]
+    const fn is_tunnel(&self) -> bool {
+        matches!(self.proto, proto::IPV4 | proto::IPV6 | proto::GRE) && !self.fragment
+    }
 }
 
 impl Header {
     #[inline(always)]
     fn session(&self, frame: &[u8]) -> Session {
+        let Upper { proto, fragment, later_fragment, at } = self.upper;
         let has_ports =
-            matches!(self.proto, proto::TCP | proto::UDP | proto::DCCP | proto::SCTP | proto::UDP_LITE)
-                && !self.later_fragment;
+            matches!(proto, proto::TCP | proto::UDP | proto::DCCP | proto::SCTP | proto::UDP_LITE)
+                && !later_fragment;
         let ports = if has_ports {
-            array::<4>(frame, self.payload).map(|&[s0, s1, d0, d1]| Ports {
+            array::<4>(frame, at).map(|&[s0, s1, d0, d1]| Ports {
                 src: u16::from_be_bytes([s0, s1]),
                 dst: u16::from_be_bytes([d0, d1]),
             })
         } else {
             None
         };
-        Session { addresses: self.addresses, proto: self.proto, fragment: self.fragment, ports }
+        Session { addresses: self.addresses, proto, fragment, ports }
     }
 }
 
@@ -307,10 +345,12 @@ fn ipv4(frame: &[u8], at: usize) -> Option<Header> {
             src: be32([h[12], h[13], h[14], h[15]]),
             dst: be32([h[16], h[17], h[18], h[19]]),
         },
-        proto: h[9],
-        fragment: later_fragment || flags_offset & 0x2000 != 0,
-        later_fragment,
-        payload,
+        upper: Upper {
+            proto: h[9],
+            fragment: later_fragment || flags_offset & 0x2000 != 0,
+            later_fragment,
+            at: payload,
+        },
     })
 }
 
@@ -322,52 +362,48 @@ fn ipv6(frame: &[u8], at: usize) -> Option<Header> {
     }
     let (_, addresses) = h.split_at(8);
     let (src, dst) = addresses.split_at(16);
-    let mut header = Header {
-        addresses: Addresses::V6 {
-            src: u128::from_be_bytes(*src.first_chunk()?),
-            dst: u128::from_be_bytes(*dst.first_chunk()?),
-        },
-        proto: h[6],
-        fragment: false,
-        later_fragment: false,
-        payload: at + 40,
+    let addresses = Addresses::V6 {
+        src: u128::from_be_bytes(*src.first_chunk()?),
+        dst: u128::from_be_bytes(*dst.first_chunk()?),
     };
+    let mut upper = Upper { proto: h[6], fragment: false, later_fragment: false, at: at + 40 };
     if matches!(
-        header.proto,
+        upper.proto,
         proto::HOP_BY_HOP | proto::ROUTING | proto::FRAGMENT | proto::DESTINATION_OPTIONS
     ) {
-        walk_extensions(frame, &mut header);
+        upper = walk_extensions(frame, upper);
     }
-    Some(header)
+    Some(Header { addresses, upper })
 }
 
 /// Walks the extension headers (RFC 8200, 4); one that is not wholly there ends the walk at its own number.
-fn walk_extensions(frame: &[u8], header: &mut Header) {
+fn walk_extensions(frame: &[u8], mut upper: Upper) -> Upper {
     for _ in 0..MAX_IPV6_EXTENSIONS {
-        match header.proto {
+        match upper.proto {
             proto::HOP_BY_HOP | proto::ROUTING | proto::DESTINATION_OPTIONS => {
-                let Some(&[next, length]) = array::<2>(frame, header.payload) else { return };
-                let end = header.payload + 8 + usize::from(length) * 8;
+                let Some(&[next, length]) = array::<2>(frame, upper.at) else { break };
+                let end = upper.at + 8 + usize::from(length) * 8;
                 if frame.len() < end {
-                    return;
+                    break;
                 }
-                header.proto = next;
-                header.payload = end;
+                upper.proto = next;
+                upper.at = end;
             }
             proto::FRAGMENT => {
-                let Some(&[next, _, f0, f1, ..]) = array::<8>(frame, header.payload) else { return };
+                let Some(&[next, _, f0, f1, ..]) = array::<8>(frame, upper.at) else { break };
                 let offset_more = u16::from_be_bytes([f0, f1]);
-                header.proto = next;
-                header.payload += 8;
+                upper.proto = next;
+                upper.at += 8;
                 if offset_more & 0xfff9 != 0 {
-                    header.fragment = true;
-                    header.later_fragment = offset_more & 0xfff8 != 0;
-                    return;
+                    upper.fragment = true;
+                    upper.later_fragment = offset_more & 0xfff8 != 0;
+                    break;
                 }
             }
-            _ => return,
+            _ => break,
         }
     }
+    upper
 }
 
 fn mpls(frame: &[u8], mut at: usize, parsed: &mut Parsed) -> Option<Header> {
@@ -387,7 +423,7 @@ fn mpls(frame: &[u8], mut at: usize, parsed: &mut Parsed) -> Option<Header> {
     match frame.get(at)? >> 4 {
         // An Ethernet pseudowire's inner MAC may begin with 4 too: only a right checksum makes it IPv4.
         4 => ipv4(frame, at).filter(|header| {
-            frame.get(at..header.payload).is_some_and(|bytes| ones_complement_sum(bytes) == 0xffff)
+            frame.get(at..header.upper.at).is_some_and(|bytes| ones_complement_sum(bytes) == 0xffff)
         }),
         6 => ipv6(frame, at),
         _ => None,
@@ -419,16 +455,12 @@ fn pppoe(frame: &[u8], at: usize, parsed: &mut Parsed) -> Option<Header> {
     }
 }
 
-/// The inner header of IP-in-IP or GRE: one level, never below a fragment.
-#[inline(always)]
-fn inner(frame: &[u8], outer: &Header) -> Option<Header> {
-    if outer.fragment {
-        return None;
-    }
-    match outer.proto {
-        proto::IPV4 => ipv4(frame, outer.payload),
-        proto::IPV6 => ipv6(frame, outer.payload),
-        proto::GRE => gre(frame, outer.payload),
+/// The inner header of IP-in-IP or GRE.
+fn inner(frame: &[u8], proto: u8, at: usize) -> Option<Header> {
+    match proto {
+        proto::IPV4 => ipv4(frame, at),
+        proto::IPV6 => ipv6(frame, at),
+        proto::GRE => gre(frame, at),
         _ => None,
     }
 }

@@ -165,7 +165,7 @@ fn words_of(address: u128) -> [u32; 4] {
 ///
 /// `side` changes nothing for `layer-3` and `layer-4`; for `dst-ip` and `src-ip` it says which address
 /// is the internet's and which the subscriber's.
-#[inline]
+#[inline(always)]
 #[must_use]
 pub fn hash(session: &Session, method: Method, side: Side) -> u32 {
     match method {

@@ -54,7 +54,7 @@ impl SteeringMode {
     }
 
     /// The four bytes of the header for a frame of `link` to `core`.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub const fn encode(self, core: Core, link: LinkIndex) -> [u8; STEERING_HEADER] {
         match self {

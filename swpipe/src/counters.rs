@@ -118,7 +118,7 @@ impl Block {
         if let Some((link, side)) = decision.returned {
             add(&self.link_out, schema::link_out(link, side));
         }
-        if let Some(exit) = decision.exit {
+        if let Some(exit) = &decision.exit {
             add(&self.port_out, schema::port(exit.port));
         }
     }
@@ -126,14 +126,14 @@ impl Block {
     /// Counts a copy that was sent, or lost.
     #[inline(always)]
     pub fn count_copy(&self, decision: &Decision, sent: bool) {
-        let Some(copy) = decision.copy else { return };
+        let Some(copy) = &decision.copy else { return };
         let add = |cells: &[Cell], index: usize| {
             if let Some(cell) = cells.get(index) {
                 cell.add(decision.counted);
             }
         };
         add(&self.copies, schema::copies(copy.pair, !sent));
-        if let (true, Some(exit)) = (sent, copy.exit) {
+        if let (true, Some(exit)) = (sent, &copy.exit) {
             add(&self.port_out, schema::port(exit.port));
         }
     }

@@ -2,11 +2,12 @@
 //!
 //! Pure: counting and sending are the worker's. Nothing here allocates, blocks or panics.
 
+use dataplane::frame::parse_into;
 use dataplane::keepalive::KEEP_ALIVE_ETHERTYPE;
 use dataplane::steering::STEERING_HEADER;
 use dataplane::tables::{PairForwarding, PortRole, RuleAction, UnitMode};
 use dataplane::{
-    BucketIndex, Core, LinkIndex, NotIp, PairId, Parsed, PortId, Reason, Session, Side, UnitId, hash, parse,
+    BucketIndex, Core, LinkIndex, NotIp, PairId, Parsed, PortId, Reason, Session, Side, UnitId, hash,
 };
 
 use crate::io::Edit;
@@ -101,11 +102,28 @@ impl Decision {
 #[inline]
 #[must_use]
 pub fn decide(tables: &Snapshot, port: PortId, frame: &[u8]) -> Decision {
-    match tables.ports.role(port) {
-        Some(PortRole::Link { link, side, peer }) => from_link(tables, link, side, peer, frame),
-        Some(PortRole::Pair { pair, side, copy }) => from_pair(tables, pair, side, copy, frame),
-        None => Decision::new(Reason::UnknownPort, Origin::Unknown, frame.len()),
+    decide_as(tables, tables.ports.role(port), frame)
+}
+
+/// [`decide`] for a port whose role is known: it is the same for a whole batch.
+#[inline(always)]
+#[must_use]
+pub fn decide_as(tables: &Snapshot, role: Option<PortRole>, frame: &[u8]) -> Decision {
+    // Filled in place: handing it on by value would copy it right after its fields were written.
+    let mut decision = Decision::new(Reason::UnknownPort, Origin::Unknown, frame.len());
+    match role {
+        Some(PortRole::Link { link, side, peer }) => {
+            decision.origin = Origin::Link(link);
+            let at = LinkFrame { tables, link, side, peer, length: frame.len() };
+            from_link(&at, &mut decision, frame);
+        }
+        Some(PortRole::Pair { pair, side, copy }) => {
+            decision.origin = Origin::Pair(pair);
+            from_pair(tables, &mut decision, side, copy, frame);
+        }
+        None => {}
     }
+    decision
 }
 
 /// Where a frame of a link stands between the steps of the contract.
@@ -131,24 +149,22 @@ impl LinkFrame<'_> {
 }
 
 #[inline(always)]
-fn from_link(tables: &Snapshot, link: LinkIndex, side: Side, peer: PortId, frame: &[u8]) -> Decision {
-    let at = LinkFrame { tables, link, side, peer, length: frame.len() };
-    let mut decision = Decision::new(Reason::NoFlow, Origin::Link(link), frame.len());
+fn from_link(at: &LinkFrame<'_>, decision: &mut Decision, frame: &[u8]) {
     // 1. Parse.
-    let parsed = parse(frame);
+    let mut parsed = Parsed::EMPTY;
+    parse_into(frame, &mut parsed);
     // 2. Rules.
-    let Some((slot, action)) = tables.rules.lookup(link, &parsed) else {
-        at.to_peer(&mut decision, Reason::NoFlow);
-        return decision;
+    let Some((slot, action)) = at.tables.rules.lookup(at.link, &parsed) else {
+        at.to_peer(decision, Reason::NoFlow);
+        return;
     };
     decision.rule = Some(slot);
     match action {
-        RuleAction::Bypass => at.to_peer(&mut decision, Reason::FlowBypass),
+        RuleAction::Bypass => at.to_peer(decision, Reason::FlowBypass),
         RuleAction::Drop => decision.reason = Reason::FlowDrop,
-        RuleAction::ToUnit(unit) => balance(&at, &mut decision, unit, &parsed, false),
-        RuleAction::CopyToUnit(unit) => balance(&at, &mut decision, unit, &parsed, true),
+        RuleAction::ToUnit(unit) => balance(at, decision, unit, &parsed, false),
+        RuleAction::CopyToUnit(unit) => balance(at, decision, unit, &parsed, true),
     }
-    decision
 }
 
 /// Steps 3 to 7: from the unit to the pair's port.
@@ -226,31 +242,35 @@ fn bucket_of(
 }
 
 #[inline(always)]
-fn from_pair(tables: &Snapshot, pair: PairId, side: Side, copy: bool, frame: &[u8]) -> Decision {
-    let origin = Origin::Pair(pair);
+fn from_pair(tables: &Snapshot, decision: &mut Decision, side: Side, copy: bool, frame: &[u8]) {
     // 1. Keep-alive.
     if ethertype(frame) == Some(KEEP_ALIVE_ETHERTYPE) {
-        return Decision::new(Reason::KeepAlive, origin, frame.len());
+        decision.reason = Reason::KeepAlive;
+        return;
     }
     // 3. What comes back from a copy.
     if copy {
-        return Decision::new(Reason::CopyReturn, origin, frame.len());
+        decision.reason = Reason::CopyReturn;
+        return;
     }
     // 2. Steering header.
     let Some(header) = tables.steering.decode(frame) else {
-        return Decision::new(Reason::NoSteeringHeader, origin, frame.len());
+        decision.reason = Reason::NoSteeringHeader;
+        return;
     };
     let length = frame.len() - STEERING_HEADER;
+    decision.counted = length;
     let Some(out) = tables.links.port(header.link, side) else {
-        return Decision::new(Reason::UnknownLink, origin, length);
+        decision.reason = Reason::UnknownLink;
+        return;
     };
     if !tables.mtus.admits(out, length) {
-        return Decision::new(Reason::MtuExceeded, origin, length);
+        decision.reason = Reason::MtuExceeded;
+        return;
     }
-    let mut decision = Decision::new(Reason::Returned, origin, length);
+    decision.reason = Reason::Returned;
     decision.returned = Some((header.link, side));
     decision.exit = Some(Exit { port: out, edit: Edit::Pop, length });
-    decision
 }
 
 #[inline(always)]

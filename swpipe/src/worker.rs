@@ -15,7 +15,7 @@ use nix::poll::{PollFd, PollFlags, poll};
 use crate::counters::Block;
 use crate::device::Device;
 use crate::io::{Edit, Frame, Receiver, Sender};
-use crate::pipeline::decide;
+use crate::pipeline::decide_as;
 use crate::tables::Snapshot;
 
 /// Longest wait for frames, ms: how soon a worker notices that it shall stop.
@@ -94,13 +94,14 @@ impl Outlets {
 /// Runs one batch of a port through the pipeline: decides, sends and counts every frame.
 #[inline]
 pub fn forward(tables: &Snapshot, counters: &Block, port: PortId, frames: &[Frame<'_>], out: &mut Outlets) {
+    let role = tables.ports.role(port);
     for frame in frames {
-        let mut decision = decide(tables, port, frame.bytes);
-        if let Some(copy) = decision.copy {
-            let sent = copy.exit.is_some_and(|exit| out.send(exit.port, frame.bytes, exit.edit));
+        let mut decision = decide_as(tables, role, frame.bytes);
+        if let Some(copy) = &decision.copy {
+            let sent = copy.exit.as_ref().is_some_and(|exit| out.send(exit.port, frame.bytes, exit.edit));
             counters.count_copy(&decision, sent);
         }
-        if let Some(exit) = decision.exit
+        if let Some(exit) = &decision.exit
             && !out.send(exit.port, frame.bytes, exit.edit)
         {
             decision.reason = Reason::PortFull;

@@ -58,11 +58,13 @@ impl Rules {
     #[inline]
     #[must_use]
     pub fn lookup(&self, link: LinkIndex, parsed: &Parsed) -> Option<(RuleSlot, RuleAction)> {
-        let ports = parsed.session.and_then(|session| session.ports);
+        // By reference throughout: a copy of the session would wait for its narrow stores.
+        let session = parsed.session.as_ref();
+        let ports = session.and_then(|session| session.ports.as_ref());
         let (src_port, dst_port) = ports.map_or((0, 0), |ports| (ports.src, ports.dst));
         let [tags, src_mac, dst_mac] = l2_words(parsed);
-        match parsed.session.map(|session| session.addresses) {
-            Some(Addresses::V6 { src, dst }) => {
+        match session.map(|session| &session.addresses) {
+            Some(&Addresses::V6 { src, dst }) => {
                 let words = [
                     first_word(link, parsed, 0),
                     (src >> 64) as u64,
@@ -75,7 +77,7 @@ impl Rules {
                 ];
                 first_match(&self.v6, &Key { words, src_port, dst_port })
             }
-            Some(Addresses::V4 { src, dst }) => {
+            Some(&Addresses::V4 { src, dst }) => {
                 let addresses = u64::from(src) << 32 | u64::from(dst);
                 let words = [first_word(link, parsed, 4), addresses, tags, src_mac, dst_mac];
                 first_match(&self.v4, &Key { words, src_port, dst_port })
