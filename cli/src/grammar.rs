@@ -651,13 +651,13 @@ pub fn following(line: &str, names: &dyn Names) -> Result<Following, Fault> {
             }
         }
     }
-    if word.is_empty() {
-        if let Some(run) = position.command() {
-            items.push(Item { text: "<Enter>".into(), help: "Run this command".into(), literal: false });
-            if run.filters() {
-                let help = "Pass the output through a filter".into();
-                items.push(Item { text: "|".into(), help, literal: true });
-            }
+    if word.is_empty()
+        && let Some(run) = position.command()
+    {
+        items.push(Item { text: "<Enter>".into(), help: "Run this command".into(), literal: false });
+        if run.filters() {
+            let help = "Pass the output through a filter".into();
+            items.push(Item { text: "|".into(), help, literal: true });
         }
     }
     Ok(Following { start, items })

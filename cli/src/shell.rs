@@ -48,10 +48,10 @@ struct DaemonNames {
 impl Names for DaemonNames {
     fn names(&self, source: Source) -> Vec<String> {
         let mut known = self.known.borrow_mut();
-        if let Some((since, names)) = known.get(&source) {
-            if since.elapsed() < FRESH {
-                return names.clone();
-            }
+        if let Some((since, names)) = known.get(&source)
+            && since.elapsed() < FRESH
+        {
+            return names.clone();
         }
         let (request, field) = match source {
             Source::Units => (Request::ShowUnit { unit: None }, "name"),

@@ -20,7 +20,11 @@ impl Alarm {
     pub fn new() -> io::Result<Self> {
         let timer =
             timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
-        Ok(Alarm(AsyncFd::register(timer)?))
+        #[expect(
+            deprecated,
+            reason = "its successor is unsafe for descriptors that may be closed meanwhile; an OwnedFd is not"
+        )]
+        Ok(Alarm(AsyncFd::new(timer)?))
     }
 
     /// Waits until `due`; an instant in the past has come already.

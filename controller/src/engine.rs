@@ -238,6 +238,7 @@ impl<T: Target> Engine<T> {
         if !self.started {
             let recovered = recover(&found);
             self.ids = Ids::allocate(&self.site, &recovered.ids);
+            self.condition.stand_ins = standing_in(&self.site, &self.ids, &found);
             self.condition = self.condition_of(&self.site, &recovered.up);
             self.measure(&self.site.clone(), &self.ids.clone(), &recovered.up)?;
             self.started = true;
@@ -510,11 +511,13 @@ impl<T: Target> Engine<T> {
         // The profiles are checked before anything is touched.
         supervised(&site, &ids, &self.kept.unit_modes, &BTreeSet::new())?;
         self.reachable(standing).await?;
+        let recabled = recabled(&self.site, &site);
         let up = self
             .condition
             .up
             .iter()
             .filter(|name| site.pair(name).is_some_and(|pair| pair.admin != site::Admin::Down))
+            .filter(|name| !recabled.contains(*name))
             .cloned()
             .collect();
         let condition = self.condition_of(&site, &up);
@@ -540,6 +543,17 @@ impl<T: Target> Engine<T> {
         if let Err(error) = self.state_dir.save(&self.kept) {
             // The tables are changed already; a restart would find the file's configuration.
             self.events.log(News::now("error", "configuration", "running", error.to_string()));
+        }
+        if !recabled.is_empty() {
+            // Taken out first, so that they start afresh.
+            let (mut units, ports) =
+                supervised(&self.site, &self.ids, &self.kept.unit_modes, &self.condition.up)?;
+            for unit in &mut units {
+                unit.pairs.retain(|pair| {
+                    !self.pair_name(PairId(pair.key.0)).is_some_and(|name| recabled.contains(&name))
+                });
+            }
+            self.keepalives.tell(LivenessCommand::Configure { units, ports })?;
         }
         self.measure(&self.site.clone(), &self.ids.clone(), &self.condition.up.clone())?;
         if let Err(error) = self.settle().await {
@@ -656,6 +670,42 @@ fn recover(entries: &Entries) -> Recovered {
     }
     let up = ids.pairs.iter().filter(|(_, id)| up_ids.contains(id)).map(|(name, _)| name.clone()).collect();
     Recovered { ids, up }
+}
+
+/// Which spares stand in on a device: those that serve buckets of others.
+fn standing_in(site: &Site, ids: &Ids, entries: &Entries) -> BTreeMap<String, BTreeMap<String, String>> {
+    let names: BTreeMap<PairId, &PairName> = ids.pairs.iter().map(|(name, id)| (*id, name)).collect();
+    let mut serving: BTreeMap<(UnitId, u16), PairId> = BTreeMap::new();
+    for entry in entries.values() {
+        if let Ok(TableEntry::Bucket(bucket)) = TableEntry::parse(entry) {
+            serving.insert((bucket.unit, bucket.bucket.0), bucket.pair);
+        }
+    }
+    let mut all = BTreeMap::new();
+    for unit in site.units.values() {
+        let (Some(id), Some(table)) = (ids.units.get(&unit.name), unit.bucket_table()) else { continue };
+        let spares = unit.shape().spares;
+        let mut stand_ins = BTreeMap::new();
+        for (bucket, (home, _)) in (0..).zip(table.home()) {
+            let now = serving.get(&(*id, bucket)).and_then(|pair| names.get(pair));
+            if let Some(spare) = now.filter(|now| now.unit == unit.name && spares.contains(&now.pair)) {
+                stand_ins.insert(home.to_owned(), spare.pair.clone());
+            }
+        }
+        all.insert(unit.name.clone(), stand_ins);
+    }
+    all
+}
+
+/// Pairs of both sites that are cabled to other ports now: measurements of the old ones say nothing of them.
+fn recabled(running: &Site, next: &Site) -> BTreeSet<PairName> {
+    let ports = |site: &Site, name: &PairName| {
+        let pair = site.pair(name)?;
+        Some((site.ports.get(&pair.lan_port)?.id, site.ports.get(&pair.wan_port)?.id))
+    };
+    next.pair_names()
+        .filter(|name| running.pair(name).is_some() && ports(running, name) != ports(next, name))
+        .collect()
 }
 
 /// What the liveness thread measures for a site.

@@ -79,7 +79,6 @@ fn main() -> ExitCode {
         workers: arguments.workers,
         pin: false,
         device_id: arguments.device_id,
-        ..Default::default()
     };
     let plane = match (arguments.target, arguments.embedded) {
         (Some(target), _) => Some(Plane::External(target)),

@@ -1,5 +1,7 @@
 //! `sluiced` as a program, with the software pipeline's P4Runtime server as its data plane.
 
+#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests fail the test
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -98,7 +100,8 @@ struct Plane {
 
 impl Plane {
     fn start(dir: &Path, device: Arc<Device>) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let server = Server::new(device.clone(), 1, None);
         let listen: Listen = format!("unix:{}", dir.join("p4rt.sock").display()).parse().unwrap();
         let serving = runtime.block_on(server.listen(&listen)).unwrap();
@@ -125,7 +128,9 @@ fn site_dir(text: &str) -> tempfile::TempDir {
 fn a_data_plane_that_comes_goes_and_comes_back_empty_gets_its_tables_each_time() {
     let dir = site_dir(SITE);
     let daemon = Daemon::start(dir.path());
-    until("the loss is known", || daemon.target()["reason"].as_str().is_some_and(|r| r.contains("p4rt.sock")));
+    until("the loss is known", || {
+        daemon.target()["reason"].as_str().is_some_and(|r| r.contains("p4rt.sock"))
+    });
     let refused = daemon
         .ask(&Request::SetUnitMode { unit: "main".to_owned(), mode: api::UnitMode::Bypass })
         .unwrap_err();
@@ -227,7 +232,10 @@ fn what_cannot_start_says_why_and_ends_with_1() {
         (SITE[..500].to_owned(), "EOF"),
         (SITE.to_owned(), "names no interface"),
         (
-            SITE.replace("\"speed\": \"10g\", \"description\"", "\"interface\": \"nosuch0\", \"description\""),
+            SITE.replace(
+                "\"speed\": \"10g\", \"description\"",
+                "\"interface\": \"nosuch0\", \"description\"",
+            ),
             "nosuch0",
         ),
     ];

@@ -24,12 +24,12 @@ const WAIT: u8 = 100;
 const WAIT_PENDING: u8 = 1;
 /// How often losses below the pipeline are looked for.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// Rounds between two looks at the clock while frames arrive; a power of two.
+/// Rounds between two looks at the clock while frames arrive.
 const ROUNDS_PER_LOOK: u32 = 4096;
 
 const NO_SENDER: u16 = u16::MAX;
 
-/// Senders with the ports that they send by.
+/// Senders with the ports they belong to.
 pub type PortSenders = Vec<(PortId, Box<dyn Sender>)>;
 
 /// A worker's senders, by port.
@@ -170,7 +170,7 @@ impl Worker {
                 // EINTR and the like are another round.
                 let _ = poll(&mut polled, if self.out.pending() { WAIT_PENDING } else { WAIT });
             }
-            if (received == 0 || rounds & (ROUNDS_PER_LOOK - 1) == 0) && Instant::now() >= next_report {
+            if (received == 0 || rounds.is_multiple_of(ROUNDS_PER_LOOK)) && Instant::now() >= next_report {
                 self.report();
                 next_report = Instant::now() + REPORT_EVERY;
             }

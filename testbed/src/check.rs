@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn one_failed_check_fails_the_scenario_and_none_is_no_success() {
-        let mut findings = Findings::new("s", "t", Arc::default());
+        let mut findings = Findings::new("s", "t", Arc::new(Screen::silent()));
         assert!(!findings.passed());
         findings.check("good", true, "1");
         assert!(findings.passed());
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_skipped_scenario_says_so() {
-        let mut findings = Findings::new("s", "t", Arc::default());
+        let mut findings = Findings::new("s", "t", Arc::new(Screen::silent()));
         findings.skip("no such thing here");
         assert!(findings.passed());
         assert!(findings.table().contains("SKIPPED no such thing here"));

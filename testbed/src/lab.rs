@@ -43,6 +43,8 @@ pub struct Programs {
     pub directory: PathBuf,
     /// `sluiced --embedded` instead of a swpipe process.
     pub embedded: bool,
+    /// What timed checks grant beyond their bounds, ms: 0 to measure, more where others use the machine too.
+    pub slack_ms: f64,
 }
 
 impl Programs {
@@ -167,6 +169,12 @@ impl Lab {
     }
 
     // ---- the balancer ----
+
+    /// What timed checks grant beyond their bounds, ms.
+    #[must_use]
+    pub fn slack_ms(&self) -> f64 {
+        self.programs.as_ref().map_or(0.0, |programs| programs.slack_ms)
+    }
 
     fn programs(&self) -> Result<&Programs> {
         self.programs.as_ref().ok_or_else(|| Error::Unsupported("this site has no balancer".into()))

@@ -78,6 +78,10 @@ struct Options {
     /// Leaves logs and configuration of the run in /run/sluice-testbed.
     #[arg(long)]
     keep: bool,
+    /// Milliseconds that timed checks grant beyond their bounds; the figures are shown all the same. For machines
+    /// that others use too.
+    #[arg(long, value_name = "MS", default_value_t = 0.0)]
+    slack: f64,
     /// Captures of odd frames for `garbage`.
     #[arg(long, value_name = "DIR", default_value = "../shared/captures/odd")]
     captures: PathBuf,
@@ -148,7 +152,7 @@ impl Options {
         };
         let directory = self.bin_dir.clone().map_or_else(beside, Ok)?;
         Ok(scenarios::Options {
-            programs: Programs { directory, embedded: self.embedded },
+            programs: Programs { directory, embedded: self.embedded, slack_ms: self.slack },
             captures: self.captures.clone(),
             quick: self.quick,
             keep: self.keep,

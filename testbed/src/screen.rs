@@ -16,6 +16,7 @@ const REFRESH: Duration = Duration::from_millis(200);
 pub struct Screen {
     began: Instant,
     terminal: bool,
+    silent: bool,
     table: Mutex<Vec<String>>,
 }
 
@@ -24,12 +25,18 @@ impl Default for Screen {
         Screen {
             began: Instant::now(),
             terminal: std::io::stdout().is_terminal(),
+            silent: false,
             table: Mutex::new(Vec::new()),
         }
     }
 }
 
 impl Screen {
+    /// A screen that shows nothing.
+    pub fn silent() -> Self {
+        Screen { silent: true, ..Screen::default() }
+    }
+
     /// Prints a line of progress, with the seconds since the start; above the table if there is one.
     pub fn say(&self, text: &str) {
         let table = self.lock();
@@ -40,6 +47,9 @@ impl Screen {
 
     /// Prints text as it is.
     pub fn print(&self, text: &str) {
+        if self.silent {
+            return;
+        }
         let mut output = std::io::stdout().lock();
         // Nobody may be reading; the exit status still says how it ended.
         let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());

@@ -138,8 +138,8 @@ fn fail_and_recover(
 
     check_detection(lab, findings, &failures, target);
     let hit = |key: &SessionKey| is_at(&places, key, &target.pairs);
-    check_written(findings, &failures);
-    check_gap(findings, &failures, &outcome.losses(hit), target, fault);
+    check_written(lab, findings, &failures);
+    check_gap(lab, findings, &failures, &outcome.losses(hit), target, fault);
     outcome.check_udp_of(OTHERS, findings, |key| !hit(key));
     let state = lab.sluice()?.balancer()?;
     let home = target.pairs.iter().all(|pair| state.state(pair) == "up");
@@ -179,7 +179,7 @@ fn check_detection(lab: &Lab, findings: &mut Findings, failures: &[Failure], tar
     let complete = times.len() == failures.len() * target.pairs.len();
     findings.check(
         DETECTED,
-        complete && worst <= bound,
+        complete && worst <= bound + lab.slack_ms(),
         if complete {
             format!("{} after at most {worst:.1} ms, bound {bound:.0} ms", target.pairs.join(", "))
         } else {
@@ -193,7 +193,7 @@ fn check_detection(lab: &Lab, findings: &mut Findings, failures: &[Failure], tar
 }
 
 /// By the event log: the table write followed within 5 ms.
-fn check_written(findings: &mut Findings, failures: &[Failure]) {
+fn check_written(lab: &Lab, findings: &mut Findings, failures: &[Failure]) {
     let writes: Vec<Option<u64>> = failures
         .iter()
         .flat_map(|failure| failure.detected.iter().map(|detected| detected.written))
@@ -202,14 +202,22 @@ fn check_written(findings: &mut Findings, failures: &[Failure]) {
     let complete = !writes.is_empty() && writes.iter().all(Option::is_some);
     findings.check(
         "the data plane had it within 5 ms of the detection",
-        complete && worst.is_some_and(|ms| ms <= WRITE_MS),
+        complete && worst.is_some_and(|ms| ms <= WRITE_MS + lab.slack_ms()),
         worst
             .map_or("no event says when".into(), |ms| format!("at most {ms:.2} ms, {} writes", writes.len())),
     );
 }
 
 /// By the traffic itself: nothing that was sent later than 5 ms after the event is lost.
-fn check_gap(findings: &mut Findings, failures: &[Failure], losses: &[u64], target: &Target, fault: Fault) {
+fn check_gap(
+    lab: &Lab,
+    findings: &mut Findings,
+    failures: &[Failure],
+    losses: &[u64],
+    target: &Target,
+    fault: Fault,
+) {
+    let slack = lab.slack_ms();
     let mut explained = 0;
     let mut latest = f64::MIN;
     for failure in failures {
@@ -217,7 +225,7 @@ fn check_gap(findings: &mut Findings, failures: &[Failure], losses: &[u64], targ
             continue;
         };
         let within = |at: &&u64| {
-            ms_between(failure.at, **at) >= -ROUND_TRIP_MS && ms_between(detected, **at) <= WRITE_MS
+            ms_between(failure.at, **at) >= -ROUND_TRIP_MS && ms_between(detected, **at) <= WRITE_MS + slack
         };
         let lost: Vec<u64> = losses.iter().filter(within).copied().collect();
         explained += lost.len();
@@ -270,7 +278,7 @@ pub(super) fn appliance_flap(lab: &mut Lab, scenario: &Scenario, findings: &mut 
     let events = lab.sluice()?.events_after(newest)?;
     let outcome = load.finish(lab)?;
     check_detection(lab, findings, &failures, &target);
-    check_written(findings, &failures);
+    check_written(lab, findings, &failures);
     let downs = |pair: &String| events.iter().filter(|event| event.is_pair(pair, "down")).count();
     let each: Vec<String> = target.pairs.iter().map(|pair| format!("{pair} {}", downs(pair))).collect();
     findings.check(

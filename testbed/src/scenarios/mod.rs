@@ -240,9 +240,9 @@ mod tests {
 
     #[test]
     fn the_overview_counts() {
-        let mut good = Findings::new("a", "t", Arc::default());
+        let mut good = Findings::new("a", "t", Arc::new(Screen::silent()));
         good.check("x", true, "");
-        let mut bad = Findings::new("b", "t", Arc::default());
+        let mut bad = Findings::new("b", "t", Arc::new(Screen::silent()));
         bad.check("y", false, "");
         let text = overview(&[good, bad]);
         assert!(text.contains("1 FAILED") && text.contains("1 of 2 scenarios passed"), "{text}");

@@ -102,6 +102,7 @@ mod tests {
 
     use super::*;
     use crate::frame::SessionKey;
+    use crate::screen::Screen;
 
     fn cells(entries: &[(u16, &str, u8)]) -> Cells {
         let key = |port| SessionKey::new(([10, 1, 0, 1].into(), port), ([10, 129, 0, 1].into(), 7000), 6);
@@ -113,7 +114,7 @@ mod tests {
 
     fn verdict(now: &[(u16, &str, u8)]) -> bool {
         let home = cells(&[(1, "a", 0), (2, "b", 1)]);
-        let mut findings = Findings::new("s", "t", Arc::default());
+        let mut findings = Findings::new("s", "t", Arc::new(Screen::silent()));
         check_moves(&mut findings, "now", &home, &cells(now), &["b".to_string()]);
         findings.passed()
     }
