@@ -120,7 +120,12 @@ pub struct Balancer {
     pub steering_mode: String,
     /// Of the device, 16 hex digits.
     pub config_hash: String,
-    /// Losses are not held against the appliances now: the fault is ours.
+    /// `primary` where this controller programs the data plane and what is shown is true of it; else `backup` or
+    /// `lost`, and states and measurements are those of before.
+    pub data_plane: String,
+    /// Why, where it is `lost`.
+    pub data_plane_reason: Option<String>,
+    /// Every pair failed at once: the fault may be the controller's own path, and losses do not count yet.
     pub liveness_suspended: bool,
     /// Units in name order.
     pub units: Vec<Unit>,
@@ -337,10 +342,24 @@ pub struct Drops {
     pub frames_in: u64,
     /// Their verdicts; the packets sum up to `frames_in`.
     pub verdicts: Vec<VerdictCount>,
+    /// Frames that the pipeline never saw, or that an interface lost after it; ports with neither are left out.
+    pub outside: Vec<PortLosses>,
     /// By the link that they came in by.
     pub links: Vec<NamedVerdicts>,
     /// By the pair that they came in by.
     pub pairs: Vec<NamedVerdicts>,
+}
+
+/// Frames of a port that have no verdict, or lost theirs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PortLosses {
+    /// The port's name.
+    pub port: String,
+    /// Arrived at the interface, but the pipeline had no room for them, or they were too long for its buffers.
+    pub missed: u64,
+    /// Sent by the pipeline, but the interface did not take them: no carrier, queue full, MTU lowered.
+    pub lost: u64,
 }
 
 /// Verdicts of a link or pair.

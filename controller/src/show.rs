@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use api::{
     Balancer, ConfigHash, Count, DirectionLiveness, Drops, Flow, Link, NamedVerdicts, PairLiveness, Port,
-    Request, Response, SideCounts, TableUsage, Unit, UnitHash, UnitMode, VerdictCount, Version,
+    PortLosses, Request, Response, SideCounts, TableUsage, Unit, UnitHash, UnitMode, VerdictCount, Version,
 };
 use arc_swap::ArcSwap;
 use dataplane::schema::counters as cells;
@@ -79,6 +79,8 @@ enum Refusal {
     Liveness(#[from] crate::keepalives::Ended),
     #[error("{what} {name:?} does not exist; there are: {known}")]
     Unknown { what: &'static str, name: String, known: String },
+    #[error("the data plane is not under this controller ({state}: {reason}), so its tables are not known")]
+    Stale { state: String, reason: String },
     #[error("sluiced is shutting down")]
     Ending,
     #[error("the answer cannot be written: {0}")]
@@ -175,7 +177,13 @@ impl<T: Target> Desk<T> {
             Request::ShowEvents { after, last } => serde_json::to_value(self.events.list(after, last))?,
             Request::ShowConfiguration => view.site.written.clone(),
             Request::ShowTarget => serde_json::to_value(self.target_of(&view))?,
-            Request::Lookup(query) => serde_json::to_value(lookup(&view, &query)?)?,
+            Request::Lookup(query) => {
+                // Tables that are not known to be the device's would give an answer that may be wrong.
+                if let (state, Some(reason)) = self.standing() {
+                    return Err(Refusal::Stale { state, reason });
+                }
+                serde_json::to_value(lookup(&view, &query)?)?
+            }
             Request::SetUnitMode { unit, mode } => {
                 self.command(|answer| Command::SetUnitMode { unit, mode, answer }).await??;
                 Value::Null
@@ -292,14 +300,28 @@ impl<T: Target> Desk<T> {
 
     async fn drops(&self, view: &View) -> Result<Drops, Refusal> {
         let mut wanted: Vec<_> = Reason::ALL.iter().map(|reason| (&cells::VERDICTS, reason.slot())).collect();
-        wanted.extend(view.site.ports.values().map(|port| (&cells::PORT_IN, cells::port(port.id))));
+        // All ports of the data plane: frames came in by ports that the configuration does not have any more.
+        wanted.extend((0..cells::PORTS).map(|port| (&cells::PORT_IN, port)));
+        for counter in [&cells::PORT_MISSED, &cells::PORT_LOST] {
+            wanted.extend(view.site.ports.values().map(|port| (counter, cells::port(port.id))));
+        }
         wanted.extend(view.ids.links.values().flat_map(|link| link_verdict_cells(*link)));
         wanted.extend(view.ids.pairs.values().flat_map(|pair| pair_verdict_cells(*pair)));
         let read = self.read(wanted).await?;
-        let ports = view.site.ports.values();
         Ok(Drops {
-            frames_in: ports.map(|port| read.get(&cells::PORT_IN, cells::port(port.id)).packets).sum(),
+            frames_in: (0..cells::PORTS).map(|port| read.get(&cells::PORT_IN, port).packets).sum(),
             verdicts: read.verdicts(&cells::VERDICTS, Reason::slot),
+            outside: view
+                .site
+                .ports
+                .values()
+                .map(|port| PortLosses {
+                    port: port.name.clone(),
+                    missed: read.get(&cells::PORT_MISSED, cells::port(port.id)).packets,
+                    lost: read.get(&cells::PORT_LOST, cells::port(port.id)).packets,
+                })
+                .filter(|losses| losses.missed + losses.lost > 0)
+                .collect(),
             links: view
                 .ids
                 .links
@@ -347,7 +369,10 @@ impl<T: Target> Desk<T> {
                 unit_of(view, unit, digest, &status, &read, &served)
             })
             .collect();
+        let (data_plane, data_plane_reason) = self.standing();
         Ok(Balancer {
+            data_plane,
+            data_plane_reason,
             balancing_method: view.site.method.as_str().to_owned(),
             steering_mode: match view.site.steering {
                 SteeringMode::Native { .. } => "native".to_owned(),
@@ -399,20 +424,24 @@ impl<T: Target> Desk<T> {
         Ok(flows)
     }
 
+    /// How the connection to the data plane stands, and why.
+    fn standing(&self) -> (String, Option<String>) {
+        match self.target.standing().borrow().clone() {
+            Standing::Primary(_) => ("primary".to_owned(), None),
+            Standing::Backup => ("backup".to_owned(), Some("another controller programs it".to_owned())),
+            Standing::Lost(reason) => ("lost".to_owned(), Some(reason)),
+        }
+    }
+
     fn target_of(&self, view: &View) -> api::Target {
-        let standing = self.target.standing().borrow().clone();
-        let (state, reason) = match standing {
-            Standing::Primary(_) => ("primary", None),
-            Standing::Backup => ("backup", None),
-            Standing::Lost(reason) => ("lost", Some(reason)),
-        };
+        let (state, reason) = self.standing();
         let mut used: BTreeMap<u32, usize> = BTreeMap::new();
         for place in view.tables.keys() {
             *used.entry(place.table).or_default() += 1;
         }
         api::Target {
             address: self.target.address(),
-            state: state.to_owned(),
+            state,
             reason,
             device_id: self.device_id,
             election_id: self.election_id.to_string(),

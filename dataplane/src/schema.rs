@@ -169,9 +169,34 @@ pub mod counters {
     counter!(PORT_OUT, 0x1200_0007, "port_out", PORTS, "Frames sent, by port; keep-alives included.");
     counter!(COPIES, 0x1200_0008, "copies", PAIRS * 2, "Copies to appliances: pair * 2 + (1 if lost).");
 
+    counter!(
+        PORT_MISSED,
+        0x1200_0009,
+        "port_missed",
+        PORTS,
+        "Frames that the target could not take in, by port; not of the program's counting."
+    );
+    counter!(
+        PORT_LOST,
+        0x1200_000a,
+        "port_lost",
+        PORTS,
+        "Frames that the target could not send after all, by port; not of the program's counting."
+    );
+
     /// All of them.
-    pub static ALL: [&Counter; 8] =
-        [&VERDICTS, &LINK_VERDICTS, &PAIR_VERDICTS, &PAIR_OUT, &LINK_OUT, &PORT_IN, &PORT_OUT, &COPIES];
+    pub static ALL: [&Counter; 10] = [
+        &VERDICTS,
+        &LINK_VERDICTS,
+        &PAIR_VERDICTS,
+        &PAIR_OUT,
+        &LINK_OUT,
+        &PORT_IN,
+        &PORT_OUT,
+        &COPIES,
+        &PORT_MISSED,
+        &PORT_LOST,
+    ];
 
     /// Cell of [`LINK_VERDICTS`].
     #[inline]

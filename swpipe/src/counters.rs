@@ -53,6 +53,11 @@ impl Cell {
         self.bytes.store(self.bytes.load(Relaxed).wrapping_add(bytes as u64), Relaxed);
     }
 
+    /// Frames whose bytes nobody saw.
+    fn add_frames(&self, frames: u64) {
+        self.packets.store(self.packets.load(Relaxed).wrapping_add(frames), Relaxed);
+    }
+
     fn read(&self) -> Count {
         Count { packets: self.packets.load(Relaxed), bytes: self.bytes.load(Relaxed) }
     }
@@ -72,6 +77,8 @@ pub struct Block {
     port_in: Box<[Cell]>,
     port_out: Box<[Cell]>,
     copies: Box<[Cell]>,
+    port_missed: Box<[Cell]>,
+    port_lost: Box<[Cell]>,
     rules: Box<[Cell]>,
 }
 
@@ -86,6 +93,8 @@ impl Block {
             port_in: cells(schema::PORT_IN.size),
             port_out: cells(schema::PORT_OUT.size),
             copies: cells(schema::COPIES.size),
+            port_missed: cells(schema::PORT_MISSED.size),
+            port_lost: cells(schema::PORT_LOST.size),
             rules: cells(RULE_SLOTS),
         }
     }
@@ -138,6 +147,20 @@ impl Block {
         }
     }
 
+    /// Counts frames that a port's interface had for the pipeline and the pipeline had no room for.
+    pub fn count_missed(&self, port: PortId, frames: u64) {
+        if let Some(cell) = self.port_missed.get(schema::port(port)) {
+            cell.add_frames(frames);
+        }
+    }
+
+    /// Counts frames that a port's interface lost after they were sent.
+    pub fn count_lost(&self, port: PortId, frames: u64) {
+        if let Some(cell) = self.port_lost.get(schema::port(port)) {
+            cell.add_frames(frames);
+        }
+    }
+
     /// Counts a keep-alive that was sent.
     pub fn count_sent(&self, port: PortId, bytes: usize) {
         if let Some(cell) = self.port_out.get(schema::port(port)) {
@@ -160,6 +183,8 @@ impl Block {
             id if id == schema::PORT_IN.id => at(&self.port_in, index),
             id if id == schema::PORT_OUT.id => at(&self.port_out, index),
             id if id == schema::COPIES.id => at(&self.copies, index),
+            id if id == schema::PORT_MISSED.id => at(&self.port_missed, index),
+            id if id == schema::PORT_LOST.id => at(&self.port_lost, index),
             _ => Count::default(),
         }
     }

@@ -177,11 +177,12 @@ impl Worker {
         }
     }
 
-    /// Says what was lost below the pipeline, where no counter of its sees it.
+    /// Counts and says what was lost below the pipeline.
     fn report(&mut self) {
         for inlet in &mut self.inlets {
             let (missed, truncated) = (inlet.receiver.missed(), inlet.receiver.truncated());
             let unfinished = inlet.receiver.unfinished_checksums();
+            self.counters.count_missed(inlet.port, missed + truncated);
             if missed + truncated + unfinished > 0 {
                 tracing::warn!(
                     port = inlet.port.0, interface = %inlet.interface, missed, truncated,
@@ -192,6 +193,7 @@ impl Worker {
         }
         for outlet in &mut self.out.senders {
             let lost = outlet.sender.lost();
+            self.counters.count_lost(outlet.port, lost);
             if lost > 0 {
                 tracing::warn!(
                     port = outlet.port.0,

@@ -169,13 +169,21 @@ fn verdict(verdict: &str) -> Cell {
 /// `show ecofilter-balancer`.
 pub fn balancer(balancer: &Balancer, style: Style) -> String {
     let mut fields = Fields::new();
+    if balancer.data_plane != "primary" {
+        let reason = balancer.data_plane_reason.as_deref().unwrap_or("no reason is known");
+        let text = format!(
+            "{}: {reason}; what follows is what was known before",
+            balancer.data_plane.to_uppercase()
+        );
+        fields.field("Data plane", Cell::new(Tone::Bad, text));
+    }
     fields.field("Balancing method", &balancer.balancing_method);
     fields.field("Steering header", &balancer.steering_mode);
     fields.field("Config hash", &balancer.config_hash);
     fields.field(
         "Liveness",
         if balancer.liveness_suspended {
-            Cell::new(Tone::Warning, "suspended: the fault is ours, losses do not count")
+            Cell::new(Tone::Warning, "suspended: every pair fails at once, losses do not count yet")
         } else {
             "running".into()
         },
@@ -449,9 +457,10 @@ fn direction(d: &DirectionLiveness) -> Vec<(&'static str, String)> {
 
 /// `show counters drops`.
 pub fn drops(drops: &Drops, style: Style) -> String {
+    let sum: u64 = drops.verdicts.iter().map(|verdict| verdict.packets).sum();
     let mut table = Table::new(&["Verdict", "Reason", ">Packets", ">Bytes", ">Part"]);
     for verdict in &drops.verdicts {
-        let part = verdict.packets as f64 * 100.0 / drops.frames_in.max(1) as f64;
+        let part = verdict.packets as f64 * 100.0 / sum.max(1) as f64;
         table.row([
             self::verdict(&verdict.verdict),
             maybe(verdict.reason.as_ref()),
@@ -460,12 +469,22 @@ pub fn drops(drops: &Drops, style: Style) -> String {
             percent(part).into(),
         ]);
     }
-    let sum: u64 = drops.verdicts.iter().map(|verdict| verdict.packets).sum();
     let mut fields = Fields::new();
     fields.field("Frames in", drops.frames_in);
     let tone = if sum == drops.frames_in { Tone::Plain } else { Tone::Bad };
     fields.field("Verdicts", Cell::new(tone, sum.to_string()));
     let mut text = format!("{}\n{}", fields.render(0, style), table.render(0, style));
+    if !drops.outside.is_empty() {
+        let mut table = Table::new(&["Port", ">Missed before", ">Lost after"]);
+        for losses in &drops.outside {
+            table.row([
+                (&losses.port).into(),
+                Cell::new(Tone::Bad, losses.missed.to_string()),
+                Cell::new(Tone::Bad, losses.lost.to_string()),
+            ]);
+        }
+        let _ = write!(text, "\nFrames outside of the pipeline\n{}", table.render(0, style));
+    }
     for (heading, named) in [("Link", &drops.links), ("Pair", &drops.pairs)] {
         let named: Vec<(&str, &[VerdictCount])> =
             named.iter().map(|NamedVerdicts { name, verdicts }| (name.as_str(), &verdicts[..])).collect();

@@ -135,6 +135,8 @@ pub fn balancer(count: usize) -> Balancer {
         balancing_method: "layer-3".into(),
         steering_mode: "native".into(),
         config_hash: HASH[..16].into(),
+        data_plane: "primary".into(),
+        data_plane_reason: None,
         liveness_suspended: false,
         units: vec![unit("main", count)],
     }
@@ -225,6 +227,7 @@ pub fn liveness(count: usize) -> Vec<PairLiveness> {
 pub fn drops() -> Drops {
     Drops {
         frames_in: 2_100_000,
+        outside: vec![api::PortLosses { port: "p4-2".into(), missed: 12, lost: 0 }],
         verdicts: vec![
             verdict("to-ecofilter", None, 1_000_000),
             verdict("return", None, 1_000_000),

@@ -98,7 +98,8 @@ impl P4rt {
         options.batch = BATCH;
         options.batch_bytes = BATCH_BYTES;
         options.packets = PACKETS;
-        options.call_deadline = Duration::from_secs(10);
+        // A write of 100,000 rules is one request.
+        options.call_deadline = Duration::from_secs(60);
         let retry = Retry {
             first: Duration::from_millis(50),
             most: Duration::from_secs(1),
@@ -107,7 +108,7 @@ impl P4rt {
         let (supervisor, uplink, inbox) = Supervisor::new(target, options, retry);
         tokio::spawn(supervisor.run());
         let (report, standing) = watch::channel(Standing::Lost("not connected yet".to_owned()));
-        tokio::spawn(follow(uplink.watch(), report));
+        tokio::spawn(follow(uplink.clone(), report));
         let packets = P4rtPackets { inbox, layout };
         Ok((P4rt { address, uplink, standing, p4info, packet_out }, packets))
     }
@@ -153,14 +154,21 @@ impl P4rt {
     }
 }
 
-/// Reduces the session's states to what the controller acts on.
-async fn follow(mut states: watch::Receiver<State>, report: watch::Sender<Standing>) {
+/// Reduces the session's states to what the controller acts on. Where no controller is primary any more, this one
+/// claims the device: its pairs must not go unwatched.
+async fn follow(uplink: Uplink, report: watch::Sender<Standing>) {
+    let mut states = uplink.watch();
     let mut connection = 0;
     loop {
         let standing = match &*states.borrow_and_update() {
             State::Primary(_) => {
                 connection += 1;
                 Some(Standing::Primary(connection))
+            }
+            State::Backup { primary: false, highest, .. } => {
+                // P4Runtime, "Client Arbitration": only an id that is not below the highest seen becomes primary.
+                uplink.claim(highest.map(|id| ElectionId(id.0.saturating_add(1))));
+                None
             }
             State::Backup { .. } => Some(Standing::Backup),
             State::Lost { reason, .. } => Some(Standing::Lost(reason.clone())),
