@@ -119,7 +119,19 @@ fn configuration(path: &Path, kept: &mut Kept) -> Result<Site, StartError> {
 pub async fn run(settings: Settings) -> Result<(), StartError> {
     let started = clock::now();
     let state_dir = StateDir::open(&settings.state_dir)?;
-    let mut kept = state_dir.load()?;
+    // A start matters more than what was kept: an unreadable file is put aside and said.
+    let mut unreadable = None;
+    let mut kept = match state_dir.load() {
+        Ok(kept) => kept,
+        Err(error) => {
+            let aside = state_dir.set_aside()?;
+            unreadable = Some(format!(
+                "{error}; it is now {}, units are in auto and the file's configuration is in force",
+                aside.display()
+            ));
+            Kept::default()
+        }
+    };
     let site = configuration(&settings.config, &mut kept)?;
     for warning in &site.warnings {
         tracing::warn!("{warning}");
@@ -131,6 +143,16 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
     let events = Events::open(first, settings.events.as_deref())
         .map_err(|source| StartError::Events { path: settings.events.clone().unwrap_or_default(), source })?;
     let events = Arc::new(events);
+    if let Some(reason) = unreadable {
+        events.log(News::now("error", "configuration", "state", reason));
+    }
+    if kept.loaded.is_some() {
+        let reason = format!(
+            "the configuration that was loaded over {} is in force, until that file changes",
+            settings.config.display()
+        );
+        events.log(News::now("info", "configuration", "running", reason));
+    }
     let listener = socket::open(&settings.socket).await?;
 
     let plane = match settings.plane.clone() {

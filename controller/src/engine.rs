@@ -29,6 +29,8 @@ mod news;
 
 /// Tries to bring the device back to the running configuration after a failed apply, before answering.
 const REPAIRS: usize = 20;
+/// Cabling faults of one pair that follow one another within this, ns, are one.
+const CABLING_EVERY: u64 = 1_000_000_000;
 /// Between repairs that go on in the background.
 const REPAIR_AFTER: Duration = Duration::from_millis(250);
 
@@ -112,6 +114,10 @@ pub struct Engine<T> {
     /// The device's tables have been read once and pairs are measured.
     started: bool,
     epoch: u64,
+    /// There is no connection, and that has been said.
+    lost: bool,
+    /// When a cabling fault of a pair was last logged: a storm of stray keep-alives is one fault.
+    cabling: BTreeMap<u16, liveness::Nanos>,
     view: Arc<ArcSwap<View>>,
     /// Ports with interfaces of an embedded pipeline, which stay as they are.
     fixed_ports: bool,
@@ -135,6 +141,7 @@ impl<T: Target> Engine<T> {
             site.clone(),
             Arc::new(ids.clone()),
             Arc::new(condition.clone()),
+            Arc::new(kept.unit_modes.clone()),
             Arc::new(Entries::new()),
             0,
         );
@@ -150,6 +157,8 @@ impl<T: Target> Engine<T> {
             actual: None,
             started: false,
             epoch: 0,
+            lost: true,
+            cabling: BTreeMap::new(),
             view: Arc::new(ArcSwap::from_pointee(view)),
             fixed_ports,
         }
@@ -205,6 +214,7 @@ impl<T: Target> Engine<T> {
     /// The connection changed.
     async fn follow(&mut self, standing: Standing) {
         let address = self.target.address();
+        let was_lost = std::mem::replace(&mut self.lost, matches!(standing, Standing::Lost(_)));
         match standing {
             Standing::Primary(_) => {
                 self.events.log(
@@ -219,7 +229,11 @@ impl<T: Target> Engine<T> {
             }
             Standing::Lost(reason) => {
                 self.actual = None;
-                self.events.log(News::now("warning", "target", &address, reason).change("primary", "lost"));
+                // Each try that fails is not news.
+                if !was_lost {
+                    self.events
+                        .log(News::now("warning", "target", &address, reason).change("primary", "lost"));
+                }
             }
         }
     }
@@ -244,7 +258,7 @@ impl<T: Target> Engine<T> {
             self.started = true;
         }
         self.actual = Some(found);
-        let wanted = by_place(site::desired(&self.site, &self.ids, &self.condition));
+        let wanted = self.wanted();
         let updates = self.change_to(wanted).await?;
         let (inserted, modified, deleted) = tally(&updates);
         if updates.is_empty() {
@@ -264,7 +278,9 @@ impl<T: Target> Engine<T> {
     /// Writes the difference to `wanted`; on success the device is known to have it, otherwise its state is
     /// unknown.
     async fn change_to(&mut self, wanted: Entries) -> Result<Vec<Update>, TargetError> {
-        let updates = difference(self.actual.as_ref().unwrap_or(&Entries::new()), &wanted);
+        let updates = tokio::task::block_in_place(|| {
+            difference(self.actual.as_ref().unwrap_or(&Entries::new()), &wanted)
+        });
         if let Err(error) = self.target.write(updates.clone()).await {
             // A refusal is all or nothing; anything else leaves us ignorant.
             if !matches!(error, TargetError::Refused { .. }) {
@@ -278,12 +294,18 @@ impl<T: Target> Engine<T> {
         Ok(updates)
     }
 
+    /// The entries that are wanted now. Large sites take a while: other tasks go on meanwhile.
+    fn wanted(&self) -> Entries {
+        tokio::task::block_in_place(|| by_place(site::desired(&self.site, &self.ids, &self.condition)))
+    }
+
     fn publish(&self) {
         let tables = self.actual.clone().unwrap_or_default();
         self.view.store(Arc::new(View::new(
             self.site.clone(),
             Arc::new(self.ids.clone()),
             Arc::new(self.condition.clone()),
+            Arc::new(self.kept.unit_modes.clone()),
             Arc::new(tables),
             self.epoch,
         )));
@@ -324,7 +346,7 @@ impl<T: Target> Engine<T> {
     async fn settle(&mut self) -> Result<(), EngineError> {
         let status = self.keepalives.status().await?;
         self.condition = self.condition_from(&status);
-        let wanted = by_place(site::desired(&self.site, &self.ids, &self.condition));
+        let wanted = self.wanted();
         self.change_to(wanted).await?;
         Ok(())
     }
@@ -372,13 +394,19 @@ impl<T: Target> Engine<T> {
             }
         }
         for change in changes {
+            if let Event::Cabling(fault) = &change {
+                let last = self.cabling.insert(fault.pair.0, fault.at);
+                if last.is_some_and(|last| fault.at.since(last).0 < CABLING_EVERY) {
+                    continue;
+                }
+            }
             if let Some(mut news) = news::of(&change, &self.ids) {
                 news.written = written;
                 self.events.log(news);
             }
         }
         if self.actual.is_some() && self.site.units.values().any(|unit| unit.rebalance) {
-            let wanted = by_place(site::desired(&self.site, &self.ids, &self.condition));
+            let wanted = self.wanted();
             if let Err(error) = self.change_to(wanted).await {
                 tracing::warn!("{error}; trying again");
             }
@@ -459,7 +487,7 @@ impl<T: Target> Engine<T> {
                 }
             };
             self.actual = Some(read);
-            let wanted = by_place(site::desired(&self.site, &self.ids, &self.condition));
+            let wanted = self.wanted();
             match self.change_to(wanted).await {
                 Ok(_) => return Ok(()),
                 Err(error) => last = Some(error),
@@ -521,8 +549,11 @@ impl<T: Target> Engine<T> {
             .cloned()
             .collect();
         let condition = self.condition_of(&site, &up);
-        let wanted = by_place(site::desired(&site, &ids, &condition));
-        let updates = difference(self.actual.as_ref().unwrap_or(&Entries::new()), &wanted);
+        let (wanted, updates) = tokio::task::block_in_place(|| {
+            let wanted = by_place(site::desired(&site, &ids, &condition));
+            let updates = difference(self.actual.as_ref().unwrap_or(&Entries::new()), &wanted);
+            (wanted, updates)
+        });
         if let Err(cause) = self.target.write(updates.clone()).await {
             if !matches!(cause, TargetError::Refused { .. }) {
                 self.actual = None;
@@ -531,6 +562,12 @@ impl<T: Target> Engine<T> {
                 }
             }
             return Err(cause.into());
+        }
+        let mut warnings: Vec<String> = site.warnings.iter().map(ToString::to_string).collect();
+        for link in &self.site.links {
+            if !site.links.iter().any(|next| next.name == link.name) {
+                warnings.push(format!("link {} is gone: its channel is cut from now on", link.name));
+            }
         }
         self.site = Arc::new(site);
         self.ids = ids;
@@ -542,6 +579,7 @@ impl<T: Target> Engine<T> {
         self.kept.unit_modes.retain(|unit, _| self.site.units.contains_key(unit));
         if let Err(error) = self.state_dir.save(&self.kept) {
             // The tables are changed already; a restart would find the file's configuration.
+            warnings.push(format!("it is in force, but a restart would not find it: {error}"));
             self.events.log(News::now("error", "configuration", "running", error.to_string()));
         }
         if !recabled.is_empty() {
@@ -560,7 +598,6 @@ impl<T: Target> Engine<T> {
             tracing::warn!("{error}; trying again");
         }
         let (inserted, modified, deleted) = tally(&updates);
-        let warnings = self.site.warnings.iter().map(ToString::to_string).collect();
         Ok(Applied { inserted, modified, deleted, warnings })
     }
 
@@ -582,18 +619,21 @@ impl<T: Target> Engine<T> {
             UnitMode::Auto => self.kept.unit_modes.remove(unit),
             UnitMode::Bypass | UnitMode::Primary => self.kept.unit_modes.insert(unit.to_owned(), mode),
         };
-        self.state_dir.save(&self.kept).inspect_err(|_| self.kept = before.clone())?;
         let old = self.condition.clone();
         self.condition = self.condition_of(&self.site, &self.condition.up.clone());
-        let wanted = by_place(site::desired(&self.site, &self.ids, &self.condition));
+        let wanted = self.wanted();
         if let Err(error) = self.change_to(wanted).await {
             self.kept = before;
             self.condition = old;
-            self.state_dir.save(&self.kept)?;
             if self.actual.is_none() && self.repair().await.is_err() {
                 return Err(EngineError::Repairing { cause: error });
             }
             return Err(error.into());
+        }
+        // In an emergency the traffic comes first: a full disk must not stand in the way of a bypass.
+        if let Err(error) = self.state_dir.save(&self.kept) {
+            let reason = format!("mode {mode:?} is in force, but a restart would not find it: {error}");
+            self.events.log(News::now("error", "unit", unit, reason));
         }
         self.measure(&self.site.clone(), &self.ids.clone(), &self.condition.up.clone())?;
         Ok(())
@@ -603,7 +643,7 @@ impl<T: Target> Engine<T> {
         for unit in self.site.units.keys() {
             self.condition.units.insert(unit.clone(), UnitForwarding::Bypass);
         }
-        let wanted = by_place(site::desired(&self.site, &self.ids, &self.condition));
+        let wanted = self.wanted();
         self.change_to(wanted).await?;
         Ok(())
     }

@@ -100,7 +100,8 @@ fn main() -> ExitCode {
     // All threads inherit it; the workers of an embedded pipeline take it back.
     swpipe::priority::urgent();
     let result = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        // More than cores: one that writes a large configuration must not hold up the others.
+        .worker_threads(4)
         .enable_all()
         .build()
         .map_err(|error| error.to_string())

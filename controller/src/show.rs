@@ -597,11 +597,7 @@ fn unit_of(
             }
         })
         .collect();
-    let mode = match state.map(|state| state.mode) {
-        Some(liveness::UnitMode::Bypass) => UnitMode::Bypass,
-        Some(liveness::UnitMode::Primary) => UnitMode::Primary,
-        Some(liveness::UnitMode::Auto) | None => UnitMode::Auto,
-    };
+    let mode = view.modes.get(&unit.name).copied().unwrap_or(UnitMode::Auto);
     Unit {
         name: unit.name.clone(),
         state: state.map_or("bypass", |state| unit_state_name(state.state)).to_owned(),

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use crate::show::Desk;
 use crate::target::Target;
 
-/// Clients at once; more wait to be accepted.
+/// Clients at once; more are refused.
 const CLIENTS: usize = 64;
 /// Longest request: a configuration of 100,000 flows is below 32 MiB.
 const LONGEST: u64 = 64 << 20;
@@ -71,9 +71,18 @@ pub async fn open(path: &Path) -> Result<UnixListener, SocketError> {
 pub async fn serve<T: Target>(listener: UnixListener, desk: Arc<Desk<T>>) {
     let room = Arc::new(Semaphore::new(CLIENTS));
     loop {
-        let Ok(place) = room.clone().acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((mut stream, _)) => {
+                let Ok(place) = room.clone().try_acquire_owned() else {
+                    let full =
+                        Response::Error(format!("sluiced serves {CLIENTS} clients already; try again later"));
+                    if let Ok(mut answer) = serde_json::to_vec(&full) {
+                        answer.push(b'\n');
+                        // Its buffer is empty, so this does not wait.
+                        let _ = stream.write_all(&answer).await;
+                    }
+                    continue;
+                };
                 let desk = desk.clone();
                 tokio::spawn(async move {
                     if let Err(error) = attend(stream, &desk).await {

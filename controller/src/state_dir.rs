@@ -7,6 +7,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{Flock, FlockArg};
+
 use api::UnitMode;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -31,9 +33,16 @@ pub struct Loaded {
     pub text: String,
 }
 
-/// The state directory.
-#[derive(Clone, Debug)]
-pub struct StateDir(PathBuf);
+/// Beginning of temporary names; what a crash left of them is removed at the next start.
+const TEMPORARY: &str = ".state-";
+
+/// The state directory; one process has it at a time.
+#[derive(Debug)]
+pub struct StateDir {
+    path: PathBuf,
+    /// The kernel gives it back when the process ends, however it ends.
+    _lock: Flock<fs::File>,
+}
 
 /// The directory or a file in it cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -44,17 +53,43 @@ pub struct StateDirError {
 }
 
 impl StateDir {
-    /// Makes the directory where it is not there.
+    /// Makes the directory where it is not there, and takes it.
     ///
     /// # Errors
-    /// The path and what the system says.
+    /// The path and what the system says; another process that has it.
     pub fn open(path: &Path) -> Result<Self, StateDirError> {
-        fs::create_dir_all(path).map_err(|source| StateDirError { path: path.to_owned(), source })?;
-        Ok(StateDir(path.to_owned()))
+        let fault = |source| StateDirError { path: path.to_owned(), source };
+        fs::create_dir_all(path).map_err(fault)?;
+        let file = fs::File::create(path.join("lock")).map_err(fault)?;
+        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
+            fault(match errno {
+                nix::errno::Errno::EWOULDBLOCK => {
+                    io::Error::other("another sluiced has it; give each its own --state-dir")
+                }
+                errno => errno.into(),
+            })
+        })?;
+        for entry in fs::read_dir(path).map_err(fault)?.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
+                // One that cannot be removed does no harm.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+        Ok(StateDir { path: path.to_owned(), _lock: lock })
     }
 
     fn file(&self) -> PathBuf {
-        self.0.join("state.json")
+        self.path.join("state.json")
+    }
+
+    /// Puts an unreadable file aside, so that a start is possible; where to.
+    ///
+    /// # Errors
+    /// The path and what the system says.
+    pub fn set_aside(&self) -> Result<PathBuf, StateDirError> {
+        let aside = self.path.join("state.json.unreadable");
+        fs::rename(self.file(), &aside).map_err(|source| StateDirError { path: self.file(), source })?;
+        Ok(aside)
     }
 
     /// What was kept; nothing where there is no file yet.
@@ -78,12 +113,12 @@ impl StateDir {
     pub fn save(&self, kept: &Kept) -> Result<(), StateDirError> {
         let path = self.file();
         let write = || {
-            let mut file = tempfile::NamedTempFile::new_in(&self.0)?;
+            let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(&self.path)?;
             serde_json::to_writer_pretty(&mut file, kept)?;
             file.flush()?;
             file.as_file().sync_all()?;
             file.persist(&path).map_err(|error| error.error)?;
-            fs::File::open(&self.0)?.sync_all()
+            fs::File::open(&self.path)?.sync_all()
         };
         write().map_err(|source| StateDirError { path: path.clone(), source })
     }

@@ -1,5 +1,6 @@
 //! What the controller knows at one instant, for everything that only looks.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use dataplane::PortId;
@@ -17,6 +18,8 @@ pub struct View {
     pub ids: Arc<Ids>,
     /// Pairs and units as the tables have them.
     pub condition: Arc<Condition>,
+    /// Units' modes by hand; the others are in auto.
+    pub modes: Arc<BTreeMap<String, api::UnitMode>>,
     /// The entries of the data plane.
     pub tables: Arc<Entries>,
     /// Applied configurations and repairs since the start.
@@ -32,10 +35,11 @@ impl View {
         site: Arc<Site>,
         ids: Arc<Ids>,
         condition: Arc<Condition>,
+        modes: Arc<BTreeMap<String, api::UnitMode>>,
         tables: Arc<Entries>,
         epoch: u64,
     ) -> Self {
-        View { site, ids, condition, tables, epoch, model: Arc::default() }
+        View { site, ids, condition, modes, tables, epoch, model: Arc::default() }
     }
 
     /// The data plane's tables in the software pipeline's model of them.

@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use dataplane::Side;
 use site::Site;
 use swpipe::io::Backend;
-use swpipe::replay::{Replay, replay};
+use swpipe::replay::{Replay, program, replay};
 use swpipe::run::{Options, Pipeline, PortSpec};
 use swpipe::server::Listen;
 use tokio::signal::unix::{SignalKind, signal};
@@ -102,14 +102,11 @@ fn load(path: &PathBuf) -> Result<Site, String> {
 
 fn run(command: Command) -> Result<(), String> {
     match command {
-        Command::Run { config, listen, io, workers, pin, device_id } => {
-            let ports = PortSpec::of_site(&load(&config)?);
-            forward(
-                &ports,
-                &Options { backend: io, workers: workers.map(usize::from), pin, device_id },
-                &listen,
-            )
-        }
+        Command::Run { config, listen, io, workers, pin, device_id } => forward(
+            &load(&config)?,
+            &Options { backend: io, workers: workers.map(usize::from), pin, device_id },
+            &listen,
+        ),
         Command::ConfigHash { config } => {
             let (units, device) = load(&config)?.config_hashes();
             for (unit, digest) in units {
@@ -139,18 +136,27 @@ fn run(command: Command) -> Result<(), String> {
 }
 
 /// Runs the pipeline until SIGTERM or SIGINT.
-fn forward(ports: &[PortSpec], options: &Options, listen: &Listen) -> Result<(), String> {
+///
+/// Until a controller has programmed it, links are bypassed as the configuration has them: it fails open.
+fn forward(site: &Site, options: &Options, listen: &Listen) -> Result<(), String> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_writer(std::io::stderr).init();
     // The threads of the runtime write tables; workers take their priority back.
     swpipe::priority::urgent();
-    let runtime = tokio::runtime::Runtime::new().map_err(|error| format!("cannot start: {error}"))?;
+    // More threads than cores: one that takes a large write must not hold up keep-alives.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(4)
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start: {error}"))?;
     runtime.block_on(async {
         let say = |error: std::io::Error| format!("cannot catch signals: {error}");
         let mut terminate = signal(SignalKind::terminate()).map_err(say)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(say)?;
-        let pipeline = Pipeline::start(ports, options).map_err(|error| error.to_string())?;
+        let pipeline =
+            Pipeline::start(&PortSpec::of_site(site), options).map_err(|error| error.to_string())?;
+        program(pipeline.device(), site, |_| false).map_err(|error| error.to_string())?;
         let serving = pipeline.serve(listen).await.map_err(|error| error.to_string())?;
         tracing::info!("swpipe: ready, {} ports, P4Runtime on {}", pipeline.ports(), serving.address());
         tokio::select! {

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use dataplane::entry::Update;
 use dataplane::{PortId, Reason};
 use serde::Serialize;
 use site::{Condition, Ids, PairName, Site};
@@ -90,29 +91,32 @@ pub struct Programmed {
     rules: HashMap<RuleSlot, String>,
 }
 
+/// Writes a site's tables into an empty device, the pairs that `up` names being up; the numbers given.
+///
+/// # Errors
+/// [`ReplayError::Refused`], a bug of ours.
+pub fn program(device: &Device, site: &Site, up: impl Fn(&PairName) -> bool) -> Result<Ids, ReplayError> {
+    let ids = Ids::allocate(site, &Ids::default());
+    let condition = Condition::with_up(site, up);
+    let updates: Vec<Update> = site::desired(site, &ids, &condition)
+        .into_iter()
+        .map(|entry| if entry.is_default { Update::Modify(entry) } else { Update::Insert(entry) })
+        .collect();
+    device.write(&updates, Atomicity::AllOrNothing).map_err(|results| {
+        let first = results.into_iter().find_map(Result::err);
+        ReplayError::Refused(first.map(|fault| fault.to_string()).unwrap_or_default())
+    })?;
+    Ok(ids)
+}
+
 impl Programmed {
     /// Programs a device with the site's tables, all pairs but `down` being up.
     ///
     /// # Errors
     /// [`ReplayError::Refused`], a bug of ours.
     pub fn with_down(site: &Site, down: &BTreeSet<PairName>) -> Result<Self, ReplayError> {
-        let ids = Ids::allocate(site, &Ids::default());
-        let condition = Condition::with_up(site, |pair| !down.contains(pair));
         let device = Device::default();
-        let updates: Vec<dataplane::entry::Update> = site::desired(site, &ids, &condition)
-            .into_iter()
-            .map(|entry| {
-                if entry.is_default {
-                    dataplane::entry::Update::Modify(entry)
-                } else {
-                    dataplane::entry::Update::Insert(entry)
-                }
-            })
-            .collect();
-        device.write(&updates, Atomicity::AllOrNothing).map_err(|results| {
-            let first = results.into_iter().find_map(Result::err);
-            ReplayError::Refused(first.map(|fault| fault.to_string()).unwrap_or_default())
-        })?;
+        let ids = program(&device, site, |pair| !down.contains(pair))?;
         Ok(Programmed {
             rules: device.rule_names(),
             device,
