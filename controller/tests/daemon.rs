@@ -256,3 +256,77 @@ fn a_second_daemon_on_the_same_socket_is_refused() {
     assert!(message.contains("another sluiced"), "{message}");
     assert_eq!(daemon.target()["state"], "lost");
 }
+
+#[test]
+fn a_controller_takes_the_device_back_when_the_one_that_took_it_dies() {
+    let dir = site_dir(SITE);
+    let plane = Plane::start(dir.path(), Arc::default());
+    let first = Daemon::start(dir.path());
+    until("primary", || first.target()["state"] == "primary");
+    let other = site_dir(SITE);
+    let address = format!("unix:{}", dir.path().join("p4rt.sock").display());
+    let mut second = command(other.path());
+    second.args(["--target", &address, "--election-id", "99999999999999"]).stderr(Stdio::null());
+    let second = Daemon { child: second.spawn().unwrap(), socket: other.path().join("sluice.sock") };
+    until("backup", || first.target()["state"] == "backup");
+    let balancer = first.ask(&Request::ShowBalancer).unwrap();
+    assert_eq!(balancer["data-plane"], "backup", "the screen says that it is not in charge");
+    let query = api::LookupQuery { src: "10.0.0.1".into(), dst: "10.0.0.2".into(), ..Default::default() };
+    assert!(first.ask(&Request::Lookup(query.clone())).is_err(), "its tables may not be the device's");
+    drop(second);
+    until("primary again", || first.target()["state"] == "primary");
+    until("tables known", || first.ask(&Request::Lookup(query.clone())).is_ok());
+    until("tables written", || plane.entries() > 2048);
+}
+
+#[test]
+fn an_unreadable_state_is_put_aside_and_said() {
+    let dir = site_dir(SITE);
+    std::fs::create_dir(dir.path().join("state")).unwrap();
+    std::fs::write(dir.path().join("state/state.json"), "{\"unit-modes\"").unwrap();
+    let daemon = Daemon::start(dir.path());
+    assert!(daemon.events().contains("state.json.unreadable"), "{}", daemon.events());
+    assert!(dir.path().join("state/state.json.unreadable").exists());
+}
+
+#[test]
+fn a_state_directory_is_for_one_daemon() {
+    let dir = site_dir(SITE);
+    let _daemon = Daemon::start(dir.path());
+    let mut second = Command::new(env!("CARGO_BIN_EXE_sluiced"));
+    second
+        .arg("--config")
+        .arg(dir.path().join("site.json"))
+        .arg("--socket")
+        .arg(dir.path().join("other.sock"))
+        .arg("--state-dir")
+        .arg(dir.path().join("state"))
+        .args(["--target", "grpc://127.0.0.1:1"])
+        .stderr(Stdio::piped());
+    assert!(refused(&mut second).contains("another sluiced has it"));
+}
+
+#[test]
+fn a_unit_is_bypassed_although_the_disk_is_gone() {
+    let dir = site_dir(SITE);
+    let plane = Plane::start(dir.path(), Arc::default());
+    let daemon = Daemon::start(dir.path());
+    until("tables", || plane.entries() > 2048 && daemon.target()["epoch"] != 0);
+    std::fs::remove_dir_all(dir.path().join("state")).unwrap();
+    daemon.ask(&Request::SetUnitMode { unit: "main".to_owned(), mode: api::UnitMode::Primary }).unwrap();
+    assert!(daemon.events().contains("a restart would not find it"));
+    let text = SITE.replace("\"cores\": 17", "\"cores\": 3");
+    let applied = daemon.ask(&Request::LoadReplace { text, origin: "test".to_owned() }).unwrap();
+    assert!(applied["warnings"].to_string().contains("a restart would not find it"), "{applied}");
+}
+
+#[test]
+fn a_link_that_goes_is_said() {
+    let dir = site_dir(SITE);
+    let plane = Plane::start(dir.path(), Arc::default());
+    let daemon = Daemon::start(dir.path());
+    until("tables", || plane.entries() > 2048 && daemon.target()["epoch"] != 0);
+    let load = Request::LoadReplace { text: "{}".to_owned(), origin: "test".to_owned() };
+    let applied = daemon.ask(&load).unwrap();
+    assert!(applied["warnings"].to_string().contains("link link1 is gone"), "{applied}");
+}

@@ -194,7 +194,15 @@ impl Lab {
         let target = Arc::new(Chaos::new(Shared(plane.clone()), chaos));
         let events = Arc::new(Events::open(1, None).unwrap());
         let (keepalives, changes) = Keepalives::start(target.clone(), packets).unwrap();
-        let state_dir = StateDir::open(state).unwrap();
+        // The engine of a lab before this one may still be ending.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let state_dir = loop {
+            match StateDir::open(state) {
+                Ok(state_dir) => break state_dir,
+                Err(error) => assert!(Instant::now() < deadline, "{error}"),
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
         let kept: Kept = state_dir.load().unwrap();
         let engine =
             Engine::new(target.clone(), keepalives.clone(), events.clone(), state_dir, kept, site, false);
