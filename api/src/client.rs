@@ -9,6 +9,9 @@ use serde::de::DeserializeOwned;
 
 use crate::{Request, Response};
 
+/// How long a client waits unless told otherwise.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A connection to `sluiced`.
 #[derive(Debug)]
 pub struct Client {
@@ -45,15 +48,25 @@ impl Client {
     pub fn connect(path: &Path) -> Result<Self, ClientError> {
         let connect = || {
             let stream = UnixStream::connect(path)?;
-            stream.set_read_timeout(Some(Duration::from_secs(60)))?;
-            stream.set_write_timeout(Some(Duration::from_secs(60)))?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
             Ok(stream)
         };
         let stream = connect().map_err(|source| ClientError::Connect { path: path.to_owned(), source })?;
         Ok(Client { stream: BufReader::new(stream) })
     }
 
-    /// Asks and waits for the answer, at most a minute.
+    /// Waits that long at most for every part of the answers to come; a minute without it.
+    ///
+    /// # Errors
+    /// [`ClientError::Io`]; no time at all is one.
+    pub fn set_patience(&mut self, patience: Duration) -> Result<(), ClientError> {
+        self.stream.get_ref().set_read_timeout(Some(patience))?;
+        self.stream.get_ref().set_write_timeout(Some(patience))?;
+        Ok(())
+    }
+
+    /// Asks and waits for the answer, at most a minute unless [`Client::set_patience`] says otherwise.
     ///
     /// # Errors
     /// [`ClientError::Refused`] with sluiced's reason; else what broke.

@@ -1,6 +1,7 @@
 //! Carrying out a command.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use api::{ClientError, Request};
@@ -9,9 +10,12 @@ use serde_json::Value;
 use crate::filter::Filters;
 use crate::grammar::{Command, Fault, Filter, Run, parse};
 use crate::help::help;
-use crate::render::{self, Style};
+use crate::render::{self, Style, brief};
 use crate::session::{AskError, Interrupt, Session};
 use crate::terminal::{Terminal, show};
+
+/// Longest file that is loaded, in bytes: sluiced takes no longer request.
+const LONGEST: u64 = 64 << 20;
 
 /// Why a command was not carried out.
 #[derive(Debug, thiserror::Error)]
@@ -26,15 +30,15 @@ pub enum Failure {
     #[error("sluiced gave an answer that this client does not understand: {0}")]
     Answer(#[from] serde_json::Error),
     /// A file of this machine.
-    #[error("cannot read {file}: {source}")]
+    #[error("cannot read {}: {source}", brief(.file))]
     File {
         /// As it was typed.
         file: String,
-        /// What the system says.
+        /// What the system says, or why it is not read.
         source: io::Error,
     },
     /// sluiced refused a file.
-    #[error("{file}: refused, nothing was changed\n{reason}")]
+    #[error("{}: refused, nothing was changed\n{reason}", brief(.file))]
     Refused {
         /// As it was typed.
         file: String,
@@ -94,12 +98,15 @@ impl Executor {
         Executor { session: Session::new(socket, interrupt.clone()), interrupt, terminal }
     }
 
-    /// Reads a line and does what it says; an empty line is nothing. Ctrl-C ends the command, and is
+    /// Reads a line and does what it says; an empty line, or one that begins with `#`, is nothing. Ctrl-C ends the command, and is
     /// held from then on.
     ///
     /// # Errors
     /// [`Failure`]. Nothing was changed, except where a connection broke after the request was sent.
     pub fn line(&mut self, line: &str) -> Result<Next, Failure> {
+        if line.trim_start().starts_with('#') {
+            return Ok(Next::Go);
+        }
         match parse(line)? {
             None => Ok(Next::Go),
             Some(command) => {
@@ -134,8 +141,7 @@ impl Executor {
 
     /// Asks sluiced to run what is in a file here: it may not see the same files.
     fn load(&mut self, file: &str) -> Result<Value, Failure> {
-        let text =
-            std::fs::read_to_string(file).map_err(|source| Failure::File { file: file.into(), source })?;
+        let text = read(Path::new(file)).map_err(|source| Failure::File { file: file.into(), source })?;
         let origin =
             std::path::absolute(file).map_or_else(|_| file.into(), |path| path.display().to_string());
         self.session.ask(&Request::LoadReplace { text, origin }).map_err(|error| match error {
@@ -152,7 +158,12 @@ impl Executor {
         text: impl FnOnce(Value) -> serde_json::Result<String>,
     ) -> Result<(), Failure> {
         let json = command.filters.iter().any(|filter| matches!(filter, Filter::Json));
-        let text = if json { render::json(&answer) } else { text(answer)? };
+        // A call is answered by nothing; a script gets something to look for.
+        let text = match answer {
+            Value::Null if json => render::json(&serde_json::json!({"done": true})),
+            answer if json => render::json(&answer),
+            answer => text(answer)?,
+        };
         self.show(command, &text)
     }
 
@@ -161,4 +172,21 @@ impl Executor {
         let no_more = command.filters.iter().any(|filter| matches!(filter, Filter::NoMore));
         Ok(show(&lines, self.terminal.pages() && !no_more, &self.interrupt)?)
     }
+}
+
+/// The text of a regular file: a device or a pipe may never end, or never begin.
+fn read(file: &Path) -> io::Result<String> {
+    let refused = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
+    let too_long = || refused(format!("it is longer than {} MiB", LONGEST >> 20));
+    let metadata = std::fs::metadata(file)?;
+    if !metadata.is_file() {
+        return Err(refused("it is not a regular file".into()));
+    }
+    if metadata.len() > LONGEST {
+        return Err(too_long());
+    }
+    let mut text = String::new();
+    // It may grow, and some of /proc are longer than they say.
+    File::open(file)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LONGEST { Err(too_long()) } else { Ok(text) }
 }

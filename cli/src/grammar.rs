@@ -12,7 +12,7 @@ use regex::Regex;
 use serde_json::Value as Json;
 
 use crate::commands::{FILTERS, PROTOCOLS, ROOT};
-use crate::render::Style;
+use crate::render::{Style, brief};
 use crate::token::{Token, split};
 
 /// A word or value, and what can follow it.
@@ -239,6 +239,17 @@ impl Fault {
         Fault { at, message: message.into() }
     }
 
+    /// The line as it can be shown above the carets: every character stays where it is, but does nothing
+    /// to a terminal.
+    pub fn shown(line: &str) -> String {
+        let shown = |c: char| match c {
+            '\t' => ' ',
+            c if c.is_control() => char::REPLACEMENT_CHARACTER,
+            c => c,
+        };
+        line.chars().map(shown).collect()
+    }
+
     /// Blanks, then carets under the words that are wrong; `indent` columns stand before the line.
     pub fn caret(&self, line: &str, indent: usize) -> String {
         let width = |range: Range<usize>| line.get(range).unwrap_or_default().chars().count();
@@ -288,9 +299,10 @@ impl Kind {
     /// # Errors
     /// Says what the value is not.
     pub fn read(&self, text: &str) -> Result<Argument, String> {
+        let said = brief(text);
         let number = |min: u64, max: u64| match text.parse::<u64>() {
             Ok(number) if (min..=max).contains(&number) => Ok(number),
-            _ => Err(format!("\"{text}\" is not a number from {min} to {max}")),
+            _ => Err(format!("\"{said}\" is not a number from {min} to {max}")),
         };
         match self {
             Kind::Name(_) => {
@@ -298,18 +310,18 @@ impl Kind {
                 if (1..=63).contains(&text.len()) && text.chars().all(valid) {
                     Ok(Argument::Text(text.into()))
                 } else {
-                    Err(format!("\"{text}\" is not a name; a name is 1 to 63 letters, digits, - _ ."))
+                    Err(format!("\"{said}\" is not a name; a name is 1 to 63 letters, digits, - _ ."))
                 }
             }
             Kind::Number { min, max } => number(*min, *max).map(Argument::Number),
             Kind::Address => match text.parse::<IpAddr>() {
                 Ok(address) => Ok(Argument::Text(address.to_string())),
-                Err(_) => Err(format!("\"{text}\" is not an IPv4 or IPv6 address")),
+                Err(_) => Err(format!("\"{said}\" is not an IPv4 or IPv6 address")),
             },
             Kind::Protocol => match PROTOCOLS.iter().find(|(name, ..)| *name == text) {
                 Some((_, number, _)) => Ok(Argument::Number(u64::from(*number))),
                 None => number(0, 255).map(Argument::Number).map_err(|_| {
-                    format!("\"{text}\" is not a protocol; expected 0 to 255 or a name such as tcp")
+                    format!("\"{said}\" is not a protocol; expected 0 to 255 or a name such as tcp")
                 }),
             },
             Kind::Vlans => text
@@ -318,14 +330,14 @@ impl Kind {
                 .collect::<Option<Vec<u16>>>()
                 .map(Argument::Numbers)
                 .ok_or_else(|| {
-                    format!("\"{text}\" is not a list of VLAN ids; expected 0 to 4095, separated by commas")
+                    format!("\"{said}\" is not a list of VLAN ids; expected 0 to 4095, separated by commas")
                 }),
             Kind::Choice(choices) => {
                 let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
                 match resolve(text, &words) {
                     Found::One(index) => Ok(Argument::Text(words[index].into())),
-                    Found::Many(some) => Err(format!("\"{text}\" is ambiguous: {}", some.join(", "))),
-                    Found::None => Err(format!("\"{text}\" is not one of: {}", words.join(", "))),
+                    Found::Many(some) => Err(format!("\"{said}\" is ambiguous: {}", some.join(", "))),
+                    Found::None => Err(format!("\"{said}\" is not one of: {}", words.join(", "))),
                 }
             }
             Kind::File if text.is_empty() => Err("a file needs a name".into()),
@@ -333,7 +345,7 @@ impl Kind {
             Kind::Pattern => Regex::new(text).map(Argument::Pattern).map_err(|error| {
                 let error = error.to_string();
                 let reason = error.lines().last().unwrap_or_default().trim();
-                format!("\"{text}\" is not a regular expression: {}", reason.trim_start_matches("error: "))
+                format!("\"{said}\" is not a regular expression: {}", reason.trim_start_matches("error: "))
             }),
         }
     }
@@ -453,7 +465,10 @@ impl Position {
             self.set.as_ref().is_some_and(|(step, used)| std::ptr::eq(*step, self.step) && used[index])
         };
         let options = self.step.options.iter().enumerate().filter(|(index, _)| !used(*index));
-        self.step.nodes.iter().chain(options.map(|(_, option)| &option.node)).collect()
+        let nodes = self.step.nodes.iter().chain(options.map(|(_, option)| &option.node));
+        // Only what sluiced answers can be had as JSON.
+        let text_only = matches!(self.run, Some(Run::Help));
+        nodes.filter(|node| !(text_only && matches!(node.what, What::Word("json")))).collect()
     }
 
     /// Options that the command needs and were not given.
@@ -493,13 +508,14 @@ impl Position {
     fn advance(&mut self, token: &Token) -> Result<(), Fault> {
         let at = token.start..token.end;
         let text = &token.text;
+        let said = brief(text);
         if token.bar {
             return self.bar(at);
         }
         let nodes = self.nodes();
         let again = self.step.options.iter().map(|option| &option.node).find(|node| node.title() == *text);
         if again.is_some_and(|again| !nodes.iter().any(|node| std::ptr::eq(*node, again))) {
-            return Err(Fault::new(at, format!("\"{text}\" is given twice; {}", self.expected())));
+            return Err(Fault::new(at, format!("\"{said}\" is given twice; {}", self.expected())));
         }
         let words: Vec<(&'static Node, &'static str)> = nodes
             .iter()
@@ -514,7 +530,7 @@ impl Position {
                 return Ok(());
             }
             Found::Many(some) => {
-                return Err(Fault::new(at, format!("\"{text}\" is ambiguous: {}", some.join(", "))));
+                return Err(Fault::new(at, format!("\"{said}\" is ambiguous: {}", some.join(", "))));
             }
             Found::None => {}
         }
@@ -529,7 +545,7 @@ impl Position {
             return Ok(());
         }
         let what = if nodes.is_empty() { "one word too many" } else { "unknown here" };
-        Err(Fault::new(at, format!("\"{text}\" is {what}; {}", self.expected())))
+        Err(Fault::new(at, format!("\"{said}\" is {what}; {}", self.expected())))
     }
 
     /// A bar: the command before it is complete.

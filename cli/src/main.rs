@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use cli::execute::Executor;
 use cli::session::Interrupt;
-use cli::terminal::Terminal;
+use cli::terminal::{Terminal, say};
 use cli::{script, shell};
 
 /// Shows and controls a running sluiced.
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     let interrupt = match Interrupt::new() {
         Ok(interrupt) => interrupt,
         Err(error) => {
-            eprintln!("cannot take over SIGINT: {error}");
+            say(&format!("cannot take over SIGINT: {error}"));
             return ExitCode::FAILURE;
         }
     };
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         return match shell::run(&options.socket, interrupt, terminal) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                eprintln!("{error}");
+                say(&error.to_string());
                 ExitCode::FAILURE
             }
         };

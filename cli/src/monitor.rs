@@ -11,7 +11,7 @@ use crate::filter::Filters;
 use crate::grammar::Filter;
 use crate::render::{self, Style};
 use crate::session::AskError;
-use crate::terminal::{Key, Keys, size};
+use crate::terminal::{Key, Keys, say, size};
 
 /// How often new events are asked for.
 const POLL: Duration = Duration::from_millis(200);
@@ -30,13 +30,13 @@ impl Watched {
         match answer {
             Ok(answer) => {
                 if std::mem::take(&mut self.away) {
-                    eprintln!("sluiced is back");
+                    say("sluiced is back");
                 }
                 Ok(Some(answer))
             }
             Err(error) if error.is_away() => {
                 if !std::mem::replace(&mut self.away, true) {
-                    eprintln!("{error}; waiting for it");
+                    say(&format!("{error}; waiting for it"));
                 }
                 Ok(None)
             }

@@ -3,6 +3,11 @@
 use std::io::{self, BufRead};
 
 use crate::execute::{Executor, Failure, Next};
+use crate::grammar::Fault;
+use crate::terminal::say;
+
+/// Columns of a line that is shown with carets below; a longer one would be wrapped.
+const POINTED: usize = 120;
 
 /// Runs one command; says on standard error what failed. Returns the exit status.
 pub fn once(executor: &mut Executor, line: &str) -> u8 {
@@ -15,21 +20,17 @@ pub fn once(executor: &mut Executor, line: &str) -> u8 {
     }
 }
 
-/// Runs commands line by line up to the first that fails. Empty lines and lines that begin with `#` are
-/// nothing. Returns the exit status.
+/// Runs commands line by line up to the first that fails. Returns the exit status.
 pub fn lines(executor: &mut Executor) -> u8 {
     for (index, line) in io::stdin().lock().lines().enumerate() {
         let number = index + 1;
         let line = match line {
             Ok(line) => line,
             Err(error) => {
-                eprintln!("line {number}: cannot read standard input: {error}");
+                say(&format!("line {number}: cannot read standard input: {error}"));
                 return 1;
             }
         };
-        if line.trim_start().starts_with('#') {
-            continue;
-        }
         let next = executor.line(&line);
         executor.interrupt.release();
         match next {
@@ -46,10 +47,10 @@ pub fn lines(executor: &mut Executor) -> u8 {
 
 fn report(failure: &Failure, line: &str, prefix: &str) {
     match failure {
-        Failure::Usage(fault) => {
-            eprintln!("{prefix}{fault}\n  {line}\n{}", fault.caret(line, 2));
+        Failure::Usage(fault) if line.chars().count() <= POINTED => {
+            say(&format!("{prefix}{fault}\n  {}\n{}", Fault::shown(line), fault.caret(line, 2)));
         }
         failure if failure.is_quiet() => {}
-        failure => eprintln!("{prefix}{failure}"),
+        failure => say(&format!("{prefix}{failure}")),
     }
 }

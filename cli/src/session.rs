@@ -15,6 +15,15 @@ use signal_hook::consts::SIGINT;
 /// How often a wait looks whether Ctrl-C was pressed.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// How long a command waits for its answer.
+fn patience(request: &Request) -> Duration {
+    match request {
+        // A full device takes long to fill.
+        Request::LoadReplace { .. } => Duration::from_secs(120),
+        _ => Duration::from_secs(5),
+    }
+}
+
 /// Whether Ctrl-C was pressed. While nobody is interested it ends the process, as it does by default.
 #[derive(Clone, Debug)]
 pub struct Interrupt {
@@ -64,14 +73,28 @@ pub enum AskError {
     #[error("interrupted")]
     Interrupted,
     /// The caller's time is up.
-    #[error("no answer from sluiced in time")]
-    Late,
+    #[error(
+        "no answer from sluiced on {} within {} s: it hangs, or all its connections are taken; \
+         what was asked may still be done",
+        .socket.display(),
+        .patience.as_secs_f32()
+    )]
+    Late {
+        /// The socket.
+        socket: PathBuf,
+        /// The time.
+        patience: Duration,
+    },
 }
 
 impl AskError {
     /// Nobody answers now; somebody may later.
     pub fn is_away(&self) -> bool {
-        matches!(self, AskError::Client(error) if matches!(error, ClientError::Connect { .. }) || broken(error))
+        match self {
+            AskError::Client(ClientError::Connect { .. }) | AskError::Late { .. } => true,
+            AskError::Client(error) => broken(error),
+            AskError::Interrupted => false,
+        }
     }
 }
 
@@ -89,6 +112,19 @@ fn broken(error: &ClientError) -> bool {
     }
 }
 
+/// The client's own wait for the answer ended.
+fn timed_out(error: &ClientError) -> bool {
+    use io::ErrorKind::{TimedOut, WouldBlock};
+    matches!(error, ClientError::Io(error) if matches!(error.kind(), TimedOut | WouldBlock))
+}
+
+/// [`AskError`] of one try.
+enum Unanswered {
+    Client(ClientError),
+    Interrupted,
+    Late,
+}
+
 /// A connection to sluiced that is made when it is needed.
 #[derive(Debug)]
 pub struct Session {
@@ -103,37 +139,47 @@ impl Session {
         Session { socket: socket.into(), client: None, interrupt }
     }
 
-    /// Asks. A connection that broke is made anew, once.
+    /// Asks, and waits for 5 s, for a configuration to be loaded 120 s. A connection that broke is made
+    /// anew, once.
     ///
     /// # Errors
     /// [`AskError`]; the next question starts afresh.
     pub fn ask(&mut self, request: &Request) -> Result<Value, AskError> {
-        self.ask_before(request, None)
+        self.ask_within(request, patience(request))
     }
 
-    /// [`Session::ask`] that gives up after a while.
+    /// [`Session::ask`] that gives up after a while of the caller's choice.
     ///
     /// # Errors
-    /// [`AskError::Late`], or as [`Session::ask`].
+    /// As [`Session::ask`].
     pub fn ask_within(&mut self, request: &Request, patience: Duration) -> Result<Value, AskError> {
-        self.ask_before(request, Some(Instant::now() + patience))
-    }
-
-    fn ask_before(&mut self, request: &Request, deadline: Option<Instant>) -> Result<Value, AskError> {
-        match self.ask_once(request, deadline) {
-            Err(AskError::Client(error)) if broken(&error) => self.ask_once(request, deadline),
+        let deadline = Instant::now() + patience;
+        let answer = match self.ask_once(request, deadline) {
+            Err(Unanswered::Client(error)) if broken(&error) => self.ask_once(request, deadline),
             answer => answer,
-        }
+        };
+        answer.map_err(|error| match error {
+            Unanswered::Client(error) if !timed_out(&error) => error.into(),
+            Unanswered::Interrupted => AskError::Interrupted,
+            Unanswered::Client(_) | Unanswered::Late => {
+                AskError::Late { socket: self.socket.clone(), patience }
+            }
+        })
     }
 
     /// The blocking client works in a thread of its own: a wait can be given up, and the client with it.
-    fn ask_once(&mut self, request: &Request, deadline: Option<Instant>) -> Result<Value, AskError> {
+    fn ask_once(&mut self, request: &Request, deadline: Instant) -> Result<Value, Unanswered> {
         let (client, socket, request) = (self.client.take(), self.socket.clone(), request.clone());
         let (send, receive) = mpsc::channel();
         thread::spawn(move || {
             let answer = match client.map_or_else(|| Client::connect(&socket), Ok) {
                 Ok(mut client) => {
-                    let answer = client.ask(&request);
+                    // A wait that was given up must neither hold the connection nor ask after all.
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    let answer = match left {
+                        Duration::ZERO => Err(ClientError::Io(io::ErrorKind::TimedOut.into())),
+                        left => client.set_patience(left).and_then(|()| client.ask(&request)),
+                    };
                     (Some(client), answer)
                 }
                 Err(error) => (None, Err(error)),
@@ -146,18 +192,16 @@ impl Session {
                 Ok((client, answer)) => {
                     let reusable = matches!(answer, Ok(_) | Err(ClientError::Refused(_)));
                     self.client = client.filter(|_| reusable);
-                    return Ok(answer?);
+                    return answer.map_err(Unanswered::Client);
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(ClientError::Io(io::ErrorKind::Other.into()).into());
+                    return Err(Unanswered::Client(ClientError::Io(io::ErrorKind::Other.into())));
                 }
                 Err(RecvTimeoutError::Timeout) if self.interrupt.pressed() => {
-                    return Err(AskError::Interrupted);
+                    return Err(Unanswered::Interrupted);
                 }
-                Err(RecvTimeoutError::Timeout)
-                    if deadline.is_some_and(|deadline| Instant::now() > deadline) =>
-                {
-                    return Err(AskError::Late);
+                Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
+                    return Err(Unanswered::Late);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }

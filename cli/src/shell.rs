@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::execute::{Executor, Failure, Next};
 use crate::grammar::{Names, Source, following, list, question_mark_is_literal};
 use crate::session::{Interrupt, Session};
-use crate::terminal::{self, Terminal, show};
+use crate::terminal::{self, Terminal, say, show};
 use crate::token::quote;
 
 /// Names older than this are asked for anew.
@@ -228,11 +228,11 @@ fn report(failure: &Failure, line: &str, prompt: &str) {
             let indent = prompt.chars().count();
             // A line that was wrapped cannot be pointed at.
             if indent + line.chars().count() < columns {
-                eprintln!("{}", fault.caret(line, indent));
+                say(&fault.caret(line, indent));
             }
-            eprintln!("{fault}");
+            say(&fault.to_string());
         }
         failure if failure.is_quiet() => {}
-        failure => eprintln!("{failure}"),
+        failure => say(&failure.to_string()),
     }
 }

@@ -13,7 +13,7 @@ use rustix::termios::{
     tcsetattr,
 };
 
-use crate::render::Style;
+use crate::render::{Style, harmless_lines};
 use crate::session::Interrupt;
 
 /// Which of standard input and output are a terminal.
@@ -45,6 +45,12 @@ impl Terminal {
     pub fn pages(self) -> bool {
         self.keys && self.screen
     }
+}
+
+/// Says something on standard error, without control characters. Where that cannot be written there is
+/// nobody to tell.
+pub fn say(text: &str) {
+    let _ = io::stderr().write_all(format!("{}\n", harmless_lines(text)).as_bytes());
 }
 
 /// Columns and rows; 80 by 24 where the terminal does not say.

@@ -125,6 +125,111 @@ fn a_file_is_read_here_and_errors_name_it() {
     assert!(err(&output).starts_with("cannot read /nonexistent/site.json: No such file"), "{}", err(&output));
 }
 
+#[test]
+fn only_regular_files_of_a_bounded_size_are_loaded() {
+    let daemon = Daemon::start();
+    let path = |name: &str| daemon.directory.path().join(name).display().to_string();
+    rustix::fs::mkfifoat(rustix::fs::CWD, path("fifo"), rustix::fs::Mode::RWXU).unwrap();
+    std::fs::File::create(path("long")).unwrap().set_len((64 << 20) + 1).unwrap();
+    for (file, said) in [
+        ("/dev/zero".into(), "it is not a regular file"),
+        (path(""), "it is not a regular file"),
+        (path("fifo"), "it is not a regular file"),
+        (path("long"), "it is longer than 64 MiB"),
+    ] {
+        let output = daemon.once(&format!("load replace {file}"));
+        assert_eq!(output.status.code(), Some(1), "{file}");
+        assert_eq!(err(&output), format!("cannot read {file}: {said}\n"));
+    }
+    assert_eq!(daemon.requests(), []);
+}
+
+#[test]
+fn a_daemon_that_does_not_answer_is_waited_for_5_seconds() {
+    let daemon = Daemon::start();
+    let since = std::time::Instant::now();
+    let output = daemon.once("show target");
+    assert!(since.elapsed().as_secs_f32() >= 5.0, "{:?}", since.elapsed());
+    assert_eq!((output.status.code(), out(&output)), (Some(1), ""));
+    let said = format!("no answer from sluiced on {} within 5 s: ", daemon.socket.display());
+    assert!(err(&output).starts_with(&said), "{}", err(&output));
+    // Not even the connection is accepted: the places of those that wait are taken too.
+    let path = daemon.directory.path().join("full.sock");
+    let kind = rustix::net::SocketType::STREAM;
+    let listener = rustix::net::socket(rustix::net::AddressFamily::UNIX, kind, None).unwrap();
+    rustix::net::bind(&listener, &rustix::net::SocketAddrUnix::new(&path).unwrap()).unwrap();
+    rustix::net::listen(&listener, 0).unwrap();
+    let _waiting = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    let output = sluice(&path).args(["-c", "show version"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err(&output).starts_with("no answer from sluiced on "), "{}", err(&output));
+}
+
+#[test]
+fn errors_that_nobody_can_read_change_no_exit_status() {
+    let daemon = Daemon::start();
+    for (line, status) in [("show nope", 2), ("show ecof flow nosuch", 1)] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let ended = daemon.sluice().args(["-c", line]).stderr(full).status().unwrap();
+        assert_eq!(ended.code(), Some(status), "{line}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let ended = daemon.sluice().args(["-c", line]).stderr(writer).status().unwrap();
+        assert_eq!(ended.code(), Some(status), "{line}");
+    }
+}
+
+#[test]
+fn errors_repeat_little_and_nothing_that_acts_on_a_terminal() {
+    let daemon = Daemon::start();
+    let long = daemon.once(&format!("show {}", "x".repeat(100_000)));
+    assert_eq!(long.status.code(), Some(2));
+    assert!(err(&long).starts_with(&format!("\"{}\u{2026}\" is unknown here", "x".repeat(120))));
+    assert!(err(&long).len() < 500, "{}", err(&long).len());
+    let long = daemon.once(&format!("show events last {}", "9".repeat(100_000)));
+    assert!(err(&long).contains("9\u{2026}\" is not a number from 1") && err(&long).len() < 500);
+    let long = daemon.once(&format!("load replace {}", "x".repeat(100_000)));
+    assert_eq!(long.status.code(), Some(1));
+    assert!(err(&long).len() < 500, "{}", err(&long).len());
+
+    let output = daemon.once("show \x1b[2Jx\t");
+    assert!(err(&output).starts_with("\"\\u{1b}[2Jx\" is unknown here"), "{}", err(&output));
+    assert!(err(&output).ends_with("\n  show \u{fffd}[2Jx \n       ^^^^^\n"), "{}", err(&output));
+    let output = daemon.once("load replace /nonexistent/\x1b[2J");
+    assert!(err(&output).starts_with("cannot read /nonexistent/\\u{1b}[2J: "), "{}", err(&output));
+    let output = sluice("/nonexistent/\x1b[2J".as_ref()).args(["-c", "show version"]).output().unwrap();
+    assert!(err(&output).contains("/nonexistent/\\u{1b}[2J: "), "{}", err(&output));
+}
+
+#[test]
+fn reasons_of_the_daemon_keep_their_lines_and_nothing_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("sluice.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let daemon = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut stream = BufReader::new(stream);
+        stream.read_line(&mut String::new()).unwrap();
+        let reason = api::Response::Error("first \x1b[2J\r\nsecond \u{9b}".into());
+        writeln!(stream.get_mut(), "{}", serde_json::to_string(&reason).unwrap()).unwrap();
+    });
+    let output = sluice(&socket).args(["-c", "show version"]).output().unwrap();
+    daemon.join().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(err(&output), "first \\u{1b}[2J\\r\nsecond \\u{9b}\n");
+}
+
+#[test]
+fn a_call_has_json_help_has_none_and_a_comment_does_nothing() {
+    let daemon = Daemon::start();
+    let call = daemon.once("call ecofilter-balancer set-bypass-ecofilter-unit main auto | json");
+    assert_eq!((call.status.code(), out(&call)), (Some(0), "{\n  \"done\": true\n}\n"));
+    let help = daemon.once("help show ports | json");
+    assert_eq!((help.status.code(), out(&help)), (Some(2), ""));
+    let comment = daemon.once("  # show prots");
+    assert_eq!((comment.status.code(), out(&comment), err(&comment)), (Some(0), "", ""));
+}
+
 fn script(daemon: &Daemon, text: &str) -> Output {
     let mut command = daemon.sluice();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -11,4 +11,4 @@ mod table;
 pub use configuration::configuration;
 pub use quantity::{bytes, count, duration, percent, rate, time};
 pub use screen::*;
-pub use table::{Cell, Fields, Style, Table, Tone, harmless};
+pub use table::{Cell, Fields, Style, Table, Tone, brief, harmless, harmless_lines};

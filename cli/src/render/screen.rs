@@ -560,11 +560,14 @@ pub fn target(target: &Target, style: Style) -> String {
 /// What `load replace FILE` did.
 pub fn applied(applied: &Applied, file: &str, style: Style) -> String {
     let mut text = format!(
-        "{file}: applied; table entries inserted {}, modified {}, deleted {}\n",
-        applied.inserted, applied.modified, applied.deleted
+        "{}: applied; table entries inserted {}, modified {}, deleted {}\n",
+        harmless(file),
+        applied.inserted,
+        applied.modified,
+        applied.deleted
     );
     for warning in &applied.warnings {
-        let _ = writeln!(text, "{} {warning}", style.paint(Tone::Warning, "warning:"));
+        let _ = writeln!(text, "{} {}", style.paint(Tone::Warning, "warning:"), harmless(warning));
     }
     text
 }

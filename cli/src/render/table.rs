@@ -52,6 +52,22 @@ pub fn harmless(text: &str) -> String {
     out
 }
 
+/// [`harmless`], but lines stay lines: for what gives a reason a line.
+pub fn harmless_lines(text: &str) -> String {
+    text.split('\n').map(harmless).collect::<Vec<_>>().join("\n")
+}
+
+/// Characters of a typed text that an error says again.
+const ECHO: usize = 120;
+
+/// The beginning of a text, [`harmless`]: enough to recognize what was typed.
+pub fn brief(text: &str) -> String {
+    match text.char_indices().nth(ECHO) {
+        Some((end, _)) => format!("{}\u{2026}", harmless(&text[..end])),
+        None => harmless(text),
+    }
+}
+
 /// A text in a table.
 #[derive(Clone, Debug)]
 pub struct Cell {
