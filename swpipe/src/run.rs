@@ -13,7 +13,7 @@ use site::Site;
 
 use crate::device::Device;
 use crate::io::interface::Interface;
-use crate::io::{Backend, IoError, KeepAliveSender, Port, keep_alive, open};
+use crate::io::{Backend, Claim, IoError, KeepAliveSender, Port, keep_alive, open};
 use crate::packet_io::{KeepAliveInlet, PacketOut};
 use crate::priority;
 use crate::server::{Listen, Server, Serving};
@@ -135,7 +135,8 @@ pub struct Pipeline {
     server: Server,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
-    ports: usize,
+    /// One a port, held until no thread forwards any more.
+    claims: Vec<Claim>,
 }
 
 impl Pipeline {
@@ -148,6 +149,11 @@ impl Pipeline {
             return Err(RunError::DeviceId);
         }
         distinct(ports)?;
+        // Before an interface is touched: what another pipeline has stays as it is.
+        let claims = ports
+            .iter()
+            .map(|port| Claim::take(&port.interface).map_err(|source| of_port(port, source)))
+            .collect::<Result<Vec<_>, _>>()?;
         let opened =
             ports.iter().map(|port| open_port(port, options.backend)).collect::<Result<Vec<_>, _>>()?;
         let device = Arc::new(Device::default());
@@ -184,7 +190,7 @@ impl Pipeline {
             server,
             stop: Arc::default(),
             threads: Vec::with_capacity(workers + 1),
-            ports: ports.len(),
+            claims,
         };
         pipeline.spawn("keep-alives".to_owned(), move |stop| {
             priority::urgent();
@@ -232,7 +238,7 @@ impl Pipeline {
     /// How many ports it has.
     #[must_use]
     pub fn ports(&self) -> usize {
-        self.ports
+        self.claims.len()
     }
 
     /// Serves P4Runtime on an address until the answer is stopped or dropped. Call within a Tokio runtime.

@@ -220,6 +220,39 @@ fn keep_alives_go_out_by_pair_ports_and_come_in_by_them_alone() {
 }
 
 #[test]
+fn an_interface_is_one_pipelines_at_a_time() {
+    in_namespace(|| {
+        for (host, port) in [("h1", "p1"), ("h2", "p2"), ("h3", "p3")] {
+            wire(host, port, 1500);
+        }
+        let spec = |id, interface: &str, mtu| PortSpec {
+            id: PortId(id),
+            name: format!("port-{id}"),
+            interface: interface.to_owned(),
+            mtu,
+        };
+        let start = |ports: &[PortSpec]| Pipeline::start(ports, &Options::default());
+        let first = start(&[spec(1, "p1", 1500), spec(2, "p2", 1500)]).unwrap();
+        let both = [spec(3, "p3", 4000), spec(4, "p2", 4000)];
+        let refused = start(&both).err().unwrap().to_string();
+        for part in ["port-4", "p2", "another pipeline"] {
+            assert!(refused.contains(part), "{part}: {refused}");
+        }
+        // Refused before anything was touched, and what it had claimed by then is free.
+        assert!(run("ip link show p3").contains("mtu 1500"));
+        let other = start(&[spec(3, "p3", 1500)]).unwrap();
+        // The same name elsewhere is another interface.
+        in_namespace(move || {
+            wire("h1", "p1", 1500);
+            start(&[spec(1, "p1", 1500)]).unwrap().stop();
+        });
+        other.stop();
+        first.stop();
+        start(&both).unwrap().stop();
+    });
+}
+
+#[test]
 fn ports_get_their_mtu_or_the_pipeline_says_which_does_not() {
     in_namespace(|| {
         run("ip link add h1 type veth peer name p1");
@@ -304,11 +337,18 @@ fn the_program_says_when_it_is_ready_and_why_it_is_not() {
         let mut process = Process::start(&["run", "--config", config, "--listen", &socket]);
         let ready = process.until_ready();
         assert!(ready.ends_with(&format!("swpipe: ready, 10 ports, P4Runtime on {socket}")), "{ready}");
-        let in_use = Process::start(&["run", "--config", config, "--listen", &socket]).failure();
-        assert!(in_use.contains("cannot listen") && in_use.contains(&socket), "{in_use}");
+        let second = Process::start(&["run", "--config", config, "--listen", "127.0.0.1:0"]).failure();
+        assert!(second.contains("port p") && second.contains("another pipeline"), "{second}");
         kill(Pid::from_raw(process.0.id() as i32), Signal::SIGTERM).unwrap();
         assert_eq!(process.0.wait().unwrap().code(), Some(0));
         assert!(!folder.path().join("p4.sock").exists());
+        let listener = std::os::unix::net::UnixListener::bind(folder.path().join("p4.sock")).unwrap();
+        let in_use = Process::start(&["run", "--config", config, "--listen", &socket]).failure();
+        assert!(in_use.contains("cannot listen") && in_use.contains(&socket), "{in_use}");
+        drop(listener);
+        let mut killed = Process::start(&["run", "--config", config, "--listen", &socket]);
+        killed.until_ready();
+        drop(killed);
 
         let mut process = Process::start(&[
             "run",
@@ -321,12 +361,13 @@ fn the_program_says_when_it_is_ready_and_why_it_is_not() {
             "--workers",
             "1",
         ]);
-        let ready = process.until_ready();
-        let address = ready.rsplit(' ').next().unwrap();
-        let taken = Process::start(&["run", "--config", config, "--listen", address]).failure();
-        assert!(taken.contains(address), "{taken}");
+        process.until_ready();
         kill(Pid::from_raw(process.0.id() as i32), Signal::SIGINT).unwrap();
         assert_eq!(process.0.wait().unwrap().code(), Some(0));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let taken = Process::start(&["run", "--config", config, "--listen", &address]).failure();
+        assert!(taken.contains(&address), "{taken}");
 
         run("ip link del p4-2");
         let missing = Process::start(&["run", "--config", config, "--listen", &socket]).failure();

@@ -6,6 +6,7 @@
 
 #[allow(unsafe_code)]
 pub mod af_packet;
+mod claim;
 pub mod datalink;
 mod error;
 mod filter;
@@ -24,6 +25,7 @@ mod socket;
 
 use dataplane::Nanos;
 
+pub use claim::Claim;
 pub use error::IoError;
 pub use port::{Backend, Notice, Port, open};
 
