@@ -168,7 +168,7 @@ fn frames_leave_as_replay_says_and_come_back_to_their_link() {
 fn keep_alives_go_out_by_pair_ports_and_come_in_by_them_alone() {
     in_namespace(|| {
         let site = site_file::wired();
-        let hosts = wire_up(&site);
+        let mut hosts = wire_up(&site);
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let pipeline = Pipeline::start(&PortSpec::of_site(&site), &Options::default()).unwrap();
         let target = runtime.block_on(async { Target::dial("test", pipeline.connector()) });
@@ -207,6 +207,21 @@ fn keep_alives_go_out_by_pair_ports_and_come_in_by_them_alone() {
         assert_eq!(values["ingress_port"], u128::from(wan.0));
         let receive = u64::try_from(values["receive_time"]).unwrap();
         assert!(receive > transmit, "received {receive}, sent {transmit}");
+
+        // An interface that is created anew hears and says them again.
+        run("ip link del p1-1");
+        wire(&host_of("p1-1"), "p1-1", 1500);
+        hosts.insert(wan, Host::on(&host_of("p1-1")));
+        while next().is_some() {}
+        let again = (0..50).find_map(|_| {
+            hosts[&wan].send(&sent);
+            next()
+        });
+        assert_eq!(again.expect("a packet-in by the new interface").payload, sent);
+        let metadata = out_layout.encode(&[("egress_port", wan.0.into())]).unwrap();
+        let packet = PacketOut { payload: keep_alive.clone(), metadata };
+        runtime.block_on(session.send_packet(packet)).unwrap();
+        assert!(hosts[&wan].receive(DEADLINE).is_some(), "no packet-out by the new interface");
 
         // By a link it is an ordinary frame.
         let (link, peer) = (site.ports["p4-2"].id, site.ports["p4-1"].id);
@@ -249,6 +264,43 @@ fn an_interface_is_one_pipelines_at_a_time() {
         other.stop();
         first.stop();
         start(&both).unwrap().stop();
+    });
+}
+
+#[test]
+fn a_port_whose_interface_is_created_anew_forwards_again_and_others_never_stop() {
+    in_namespace(|| {
+        let site = site_file::wired();
+        let mut hosts = wire_up(&site);
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let pipeline = Pipeline::start(&PortSpec::of_site(&site), &Options::default()).unwrap();
+        let target = runtime.block_on(async { Target::dial("test", pipeline.connector()) });
+        let (_session, _inbox) = runtime.block_on(programmed(target, &site));
+        let id = |name: &str| site.ports[name].id;
+        let [(lan, wan), (other_lan, other_wan)] =
+            [("p4-2", "p4-1"), ("p10", "p9")].map(|(lan, wan)| (id(lan), id(wan)));
+        // Of an EtherType that no flow takes: from side to side.
+        let bytes = frame(100, 1);
+        let passes = |hosts: &HashMap<PortId, Host>, from: PortId, to: PortId, within| {
+            let _ = hosts[&from].try_send(&bytes);
+            hosts[&to].receive(within).is_some_and(|out| out == bytes)
+        };
+        assert!(passes(&hosts, lan, wan, DEADLINE) && passes(&hosts, wan, lan, DEADLINE));
+        for _ in 0..2 {
+            run("ip link del p4-2");
+            assert!(passes(&hosts, other_lan, other_wan, DEADLINE));
+            wire(&host_of("p4-2"), "p4-2", 1500);
+            run(&format!("ip link set {} mtu 9300", host_of("p4-2")));
+            hosts.insert(lan, Host::on(&host_of("p4-2")));
+            let until = std::time::Instant::now() + Duration::from_secs(2);
+            for (from, to) in [(lan, wan), (wan, lan)] {
+                while !passes(&hosts, from, to, SILENCE) {
+                    assert!(std::time::Instant::now() < until, "nothing from {from} to {to}");
+                    assert!(passes(&hosts, other_lan, other_wan, DEADLINE));
+                }
+            }
+            assert!(passes(&hosts, other_wan, other_lan, DEADLINE));
+        }
     });
 }
 
