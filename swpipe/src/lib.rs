@@ -12,6 +12,7 @@ pub mod edit;
 pub mod io;
 pub mod packet_io;
 pub mod pipeline;
+pub mod port_links;
 pub mod priority;
 pub mod replay;
 pub mod run;

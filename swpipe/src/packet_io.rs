@@ -13,6 +13,7 @@ use dataplane::{Nanos, PortId};
 
 use crate::counters::Block;
 use crate::device::Device;
+use crate::io::interface::Interface;
 use crate::io::{Edit, IoError, KeepAliveReceiver, KeepAliveSender, Sender, keep_alive};
 use crate::tables::Ports;
 use crate::worker::PortSenders;
@@ -52,10 +53,11 @@ pub enum PacketOutFault {
     },
 }
 
-/// Sends packet-outs.
+/// Sends packet-outs; clones share their ways.
+#[derive(Clone)]
 pub struct PacketOut {
     device: Arc<Device>,
-    ways: Mutex<Ways>,
+    ways: Arc<Mutex<Ways>>,
 }
 
 struct Ways {
@@ -76,7 +78,23 @@ impl PacketOut {
     ) -> Self {
         let counters = device.counters().block();
         let ports = ports.into_iter().enumerate().map(|(at, (port, sender))| (port, (at, sender))).collect();
-        PacketOut { device, ways: Mutex::new(Ways { counters, keep_alives, ports }) }
+        PacketOut { device, ways: Arc::new(Mutex::new(Ways { counters, keep_alives, ports })) }
+    }
+
+    /// Sends by `sender`, and keep-alives by the interface that now has the port's name.
+    ///
+    /// # Errors
+    /// No such interface; the old ways stay then.
+    pub fn reopen(&self, port: PortId, sender: Box<dyn Sender>) -> Result<(), IoError> {
+        let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ways { keep_alives, ports, .. } = &mut *ways;
+        if let Some((at, old)) = ports.get_mut(&port) {
+            if let Some(keep_alives) = keep_alives {
+                keep_alives.reopen(*at)?;
+            }
+            *old = sender;
+        }
+        Ok(())
     }
 
     /// Sends a frame by a port at once. A keep-alive gets its transmit time; another frame leaves as it is.
@@ -120,6 +138,9 @@ impl PacketOut {
 /// Where arrived keep-alives go; must not block. `false` where there is no room or nobody to read.
 pub type Deliver = Box<dyn Fn(PortId, &[u8], Nanos) -> bool + Send>;
 
+/// An open path, and its ports in the order of its interfaces.
+type Listening = (Option<Box<dyn KeepAliveReceiver>>, Vec<PortId>);
+
 /// Receives keep-alives on the ports that the tables make pair ports.
 pub struct KeepAliveInlet {
     device: Arc<Device>,
@@ -127,19 +148,27 @@ pub struct KeepAliveInlet {
     interfaces: Vec<(PortId, String)>,
     deliver: Deliver,
     undelivered: Arc<AtomicU64>,
+    /// An interface was created anew: what listens by its old index hears nothing.
+    stale: Arc<AtomicBool>,
 }
 
 impl KeepAliveInlet {
     /// An inlet for these ports; none of them is listened to before the tables say that it is a pair's.
     #[must_use]
     pub fn new(device: Arc<Device>, interfaces: Vec<(PortId, String)>, deliver: Deliver) -> Self {
-        KeepAliveInlet { device, interfaces, deliver, undelivered: Arc::default() }
+        KeepAliveInlet { device, interfaces, deliver, undelivered: Arc::default(), stale: Arc::default() }
     }
 
     /// Keep-alives that found nobody to read them.
     #[must_use]
     pub fn undelivered(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.undelivered)
+    }
+
+    /// Set this where an interface was created anew; the path is opened again then.
+    #[must_use]
+    pub fn stale(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stale)
     }
 
     /// Receives until `stop` is set.
@@ -149,14 +178,17 @@ impl KeepAliveInlet {
         let mut path: Option<Box<dyn KeepAliveReceiver>> = None;
         let mut seen: Option<Arc<Ports>> = None;
         while !stop.load(Relaxed) {
+            if self.stale.swap(false, Relaxed) {
+                seen = None;
+                listening.clear();
+            }
             let now = Arc::clone(&self.device.snapshot().load().ports);
             if !seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &now)) {
                 let wanted = self.pair_ports(&now);
                 if wanted != listening || (path.is_none() && !wanted.is_empty()) {
                     match self.open(&wanted) {
                         Ok(opened) => {
-                            path = opened;
-                            ports = wanted.iter().copied().collect();
+                            (path, ports) = opened;
                             listening = wanted;
                         }
                         Err(error) => {
@@ -195,17 +227,19 @@ impl KeepAliveInlet {
             .collect()
     }
 
-    /// A path that listens on these ports, in their order.
-    fn open(&self, ports: &BTreeSet<PortId>) -> Result<Option<Box<dyn KeepAliveReceiver>>, IoError> {
-        if ports.is_empty() {
-            return Ok(None);
-        }
-        let names: Vec<&str> = ports
+    /// A path that listens on those of these ports whose interface is there, and which they are: one that is
+    /// gone for a while must not silence the others.
+    fn open(&self, ports: &BTreeSet<PortId>) -> Result<Listening, IoError> {
+        let (ports, names): (Vec<PortId>, Vec<&str>) = self
+            .interfaces
             .iter()
-            .filter_map(|port| self.interfaces.iter().find(|(id, _)| id == port))
-            .map(|(_, name)| name.as_str())
-            .collect();
+            .filter(|(port, name)| ports.contains(port) && Interface::find(name).is_ok())
+            .map(|(port, name)| (*port, name.as_str()))
+            .unzip();
+        if ports.is_empty() {
+            return Ok((None, ports));
+        }
         let (_, receiver) = keep_alive::open(&names)?;
-        Ok(Some(Box::new(receiver)))
+        Ok((Some(Box::new(receiver)), ports))
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use dataplane::entry::Update;
@@ -54,6 +55,16 @@ pub enum ReplayError {
     /// The tables refuse the configuration: a bug of ours.
     #[error("the data plane refuses the configuration: {0}")]
     Refused(String),
+    /// An output would overwrite an input.
+    #[error("{}: is the same file as --in {port}={}, which would be overwritten; choose another --out or --verdicts", .output.display(), .input.display())]
+    Overwrites {
+        /// Port of the input.
+        port: String,
+        /// The input.
+        input: PathBuf,
+        /// The capture or the verdicts that would be written.
+        output: PathBuf,
+    },
     /// An output cannot be written.
     #[error("{}: {source}", .path.display())]
     Output {
@@ -155,6 +166,12 @@ pub type Totals = BTreeMap<Reason, usize>;
 pub fn replay(site: &Site, replay: &Replay) -> Result<Totals, ReplayError> {
     let down = pairs_named(site, &replay.down)?;
     let frames = read_inputs(site, &replay.inputs)?;
+    let captures: Vec<(PortId, PathBuf)> = serving_ports(site)
+        .iter()
+        .filter_map(|port| site.ports.get(port))
+        .map(|port| (port.id, replay.out.join(format!("{}.pcap", port.name))))
+        .collect();
+    keep_inputs(&replay.inputs, captures.iter().map(|(_, path)| path).chain([&replay.verdicts]))?;
     let programmed = Programmed::with_down(site, &down)?;
     let snapshot = programmed.device.snapshot().load_full();
     let output = |path: &Path| {
@@ -167,11 +184,8 @@ pub fn replay(site: &Site, replay: &Replay) -> Result<Totals, ReplayError> {
     let mut verdicts = BufWriter::new(verdicts);
     let nanoseconds = frames.iter().any(|frame| frame.captured.time % 1000 != 0);
     let mut files: HashMap<PortId, CaptureFile> = HashMap::new();
-    for port in serving_ports(site) {
-        if let Some(port) = site.ports.get(&port) {
-            let path = replay.out.join(format!("{}.pcap", port.name));
-            files.insert(port.id, CaptureFile::create(&path, nanoseconds)?);
-        }
+    for (port, path) in &captures {
+        files.insert(*port, CaptureFile::create(path, nanoseconds)?);
     }
 
     let mut totals = Totals::new();
@@ -218,6 +232,30 @@ fn read_inputs(site: &Site, inputs: &[(String, PathBuf)]) -> Result<Vec<Input>, 
     }
     frames.sort_by_key(|frame| frame.captured.time);
     Ok(frames)
+}
+
+/// Refuses outputs that are an input, by whatever path or link.
+fn keep_inputs<'a>(
+    inputs: &[(String, PathBuf)],
+    outputs: impl Iterator<Item = &'a PathBuf>,
+) -> Result<(), ReplayError> {
+    // Writing to a device or a pipe destroys nothing; what is not there yet is no input.
+    let identity = |path: &Path| {
+        let file = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        Some((file.dev(), file.ino()))
+    };
+    let read: HashMap<(u64, u64), &(String, PathBuf)> =
+        inputs.iter().filter_map(|input| Some((identity(&input.1)?, input))).collect();
+    for output in outputs {
+        if let Some((port, input)) = identity(output).and_then(|file| read.get(&file).copied()) {
+            return Err(ReplayError::Overwrites {
+                port: port.clone(),
+                input: input.clone(),
+                output: output.clone(),
+            });
+        }
+    }
+    Ok(())
 }
 
 fn pairs_named(site: &Site, names: &[String]) -> Result<BTreeSet<PairName>, ReplayError> {

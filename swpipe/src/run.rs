@@ -13,8 +13,10 @@ use site::Site;
 
 use crate::device::Device;
 use crate::io::interface::Interface;
-use crate::io::{Backend, IoError, KeepAliveSender, Port, keep_alive, open};
+use crate::io::link_watch::LinkWatch;
+use crate::io::{Backend, Claim, IoError, KeepAliveSender, Port, keep_alive, open};
 use crate::packet_io::{KeepAliveInlet, PacketOut};
+use crate::port_links::PortLinks;
 use crate::priority;
 use crate::server::{Listen, Server, Serving};
 use crate::worker::{Inlet, Outlets, PortSenders, Worker};
@@ -95,6 +97,9 @@ pub enum RunError {
         /// The reason, and the interface.
         source: IoError,
     },
+    /// The ports' interfaces cannot be watched.
+    #[error("links: {0}")]
+    Links(IoError),
     /// The keep-alive path cannot be opened.
     #[error("keep-alives: {0}")]
     KeepAlives(IoError),
@@ -135,7 +140,8 @@ pub struct Pipeline {
     server: Server,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
-    ports: usize,
+    /// One a port, held until no thread forwards any more.
+    claims: Vec<Claim>,
 }
 
 impl Pipeline {
@@ -148,6 +154,11 @@ impl Pipeline {
             return Err(RunError::DeviceId);
         }
         distinct(ports)?;
+        // Before an interface is touched: what another pipeline has stays as it is.
+        let claims = ports
+            .iter()
+            .map(|port| Claim::take(&port.interface).map_err(|source| of_port(port, source)))
+            .collect::<Result<Vec<_>, _>>()?;
         let opened =
             ports.iter().map(|port| open_port(port, options.backend)).collect::<Result<Vec<_>, _>>()?;
         let device = Arc::new(Device::default());
@@ -173,23 +184,36 @@ impl Pipeline {
         let sender: Box<dyn KeepAliveSender> = Box::new(sender);
         let packet_out = PacketOut::new(Arc::clone(&device), Some(sender), senders(ports, &opened)?);
 
-        let server = Server::new(Arc::clone(&device), options.device_id, Some(packet_out));
+        let server = Server::new(Arc::clone(&device), options.device_id, Some(packet_out.clone()));
         let inlet = KeepAliveInlet::new(
             Arc::clone(&device),
             ports.iter().map(|port| (port.id, port.interface.clone())).collect(),
             server.deliver(),
         );
+        let links = PortLinks {
+            watch: LinkWatch::open(&interfaces).map_err(RunError::Links)?,
+            ports: ports
+                .iter()
+                .cloned()
+                .zip(opened.iter().map(|port| Some(port.interface().index)))
+                .collect(),
+            backend: options.backend,
+            mailboxes: started.iter().map(Worker::mailbox).collect(),
+            packet_out,
+            keep_alives: inlet.stale(),
+        };
         let mut pipeline = Pipeline {
             device,
             server,
             stop: Arc::default(),
-            threads: Vec::with_capacity(workers + 1),
-            ports: ports.len(),
+            threads: Vec::with_capacity(workers + 2),
+            claims,
         };
         pipeline.spawn("keep-alives".to_owned(), move |stop| {
             priority::urgent();
             inlet.run(stop);
         })?;
+        pipeline.spawn("links".to_owned(), move |stop| links.run(stop))?;
         for (number, worker) in started.into_iter().enumerate() {
             let core = if options.pin && !cores.is_empty() {
                 cores.get(number % cores.len()).copied()
@@ -232,7 +256,7 @@ impl Pipeline {
     /// How many ports it has.
     #[must_use]
     pub fn ports(&self) -> usize {
-        self.ports
+        self.claims.len()
     }
 
     /// Serves P4Runtime on an address until the answer is stopped or dropped. Call within a Tokio runtime.

@@ -3,8 +3,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::Cache;
@@ -86,9 +86,24 @@ impl Outlets {
         });
     }
 
+    /// Sends by another sender from now on.
+    fn replace(&mut self, port: PortId, sender: Box<dyn Sender>) {
+        if let Some(outlet) = self.senders.iter_mut().find(|outlet| outlet.port == port) {
+            outlet.sender = sender;
+        }
+    }
+
     fn pending(&self) -> bool {
         !self.dirty.is_empty()
     }
+}
+
+fn descriptors(inlets: &[Inlet]) -> io::Result<Vec<OwnedFd>> {
+    inlets
+        .iter()
+        .filter_map(|inlet| inlet.receiver.descriptor())
+        .map(|descriptor| descriptor.try_clone_to_owned())
+        .collect()
 }
 
 /// Runs one batch of a port through the pipeline: decides, sends and counts every frame.
@@ -120,6 +135,39 @@ pub struct Inlet {
     pub receiver: Box<dyn Receiver>,
 }
 
+/// New halves of a port whose interface was created anew.
+pub struct Replacement {
+    /// The port.
+    pub port: PortId,
+    /// For the worker that owns the port's receiver.
+    pub receiver: Option<Box<dyn Receiver>>,
+    /// For every worker.
+    pub sender: Box<dyn Sender>,
+}
+
+/// Replacements that a worker has not taken yet.
+#[derive(Default)]
+pub struct Mailbox {
+    /// All that is looked at while there are none.
+    full: AtomicBool,
+    replacements: Mutex<Vec<Replacement>>,
+}
+
+impl Mailbox {
+    /// Puts a replacement in; the worker takes it within its next round.
+    pub fn put(&self, replacement: Replacement) {
+        let mut replacements = self.replacements.lock().unwrap_or_else(PoisonError::into_inner);
+        replacements.push(replacement);
+        self.full.store(true, Relaxed);
+    }
+
+    fn take(&self) -> Vec<Replacement> {
+        let mut replacements = self.replacements.lock().unwrap_or_else(PoisonError::into_inner);
+        self.full.store(false, Relaxed);
+        std::mem::take(&mut *replacements)
+    }
+}
+
 /// One worker.
 pub struct Worker {
     device: Arc<Device>,
@@ -128,6 +176,7 @@ pub struct Worker {
     /// What polls readable when the inlets have frames.
     descriptors: Vec<OwnedFd>,
     out: Outlets,
+    mailbox: Arc<Mailbox>,
 }
 
 impl Worker {
@@ -137,42 +186,69 @@ impl Worker {
     /// No descriptors left.
     pub fn new(device: Arc<Device>, inlets: Vec<Inlet>, out: Outlets) -> io::Result<Self> {
         let counters = device.counters().block();
-        let descriptors = inlets
-            .iter()
-            .filter_map(|inlet| inlet.receiver.descriptor())
-            .map(|descriptor| descriptor.try_clone_to_owned())
-            .collect::<io::Result<_>>()?;
-        Ok(Worker { device, counters, inlets, descriptors, out })
+        let descriptors = descriptors(&inlets)?;
+        Ok(Worker { device, counters, inlets, descriptors, out, mailbox: Arc::default() })
+    }
+
+    /// Where it takes replacements from while it runs.
+    #[must_use]
+    pub fn mailbox(&self) -> Arc<Mailbox> {
+        Arc::clone(&self.mailbox)
     }
 
     /// Forwards frames until `stop` is set.
     pub fn run(mut self, stop: &AtomicBool) {
         let device = Arc::clone(&self.device);
         let mut tables = Cache::new(device.snapshot());
-        let descriptors = std::mem::take(&mut self.descriptors);
-        let mut polled: Vec<PollFd<'_>> =
-            descriptors.iter().map(|descriptor| PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)).collect();
         let mut rounds = 0_u32;
         let mut next_report = Instant::now() + REPORT_EVERY;
         while !stop.load(Relaxed) {
-            let mut received = 0;
-            for inlet in &mut self.inlets {
-                // One snapshot for the whole batch: no frame sees half a change.
-                let tables: &Snapshot = tables.load();
-                let (counters, out, port) = (&*self.counters, &mut self.out, inlet.port);
-                received += inlet.receiver.receive(&mut |frames| {
-                    forward(tables, counters, port, frames, out);
-                });
+            let descriptors = std::mem::take(&mut self.descriptors);
+            let mut polled: Vec<PollFd<'_>> = descriptors
+                .iter()
+                .map(|descriptor| PollFd::new(descriptor.as_fd(), PollFlags::POLLIN))
+                .collect();
+            while !stop.load(Relaxed) && !self.mailbox.full.load(Relaxed) {
+                let mut received = 0;
+                for inlet in &mut self.inlets {
+                    // One snapshot for the whole batch: no frame sees half a change.
+                    let tables: &Snapshot = tables.load();
+                    let (counters, out, port) = (&*self.counters, &mut self.out, inlet.port);
+                    received += inlet.receiver.receive(&mut |frames| {
+                        forward(tables, counters, port, frames, out);
+                    });
+                }
+                self.out.flush();
+                rounds = rounds.wrapping_add(1);
+                if received == 0 {
+                    // EINTR and the like are another round.
+                    let _ = poll(&mut polled, if self.out.pending() { WAIT_PENDING } else { WAIT });
+                }
+                if (received == 0 || rounds.is_multiple_of(ROUNDS_PER_LOOK)) && Instant::now() >= next_report
+                {
+                    self.report();
+                    next_report = Instant::now() + REPORT_EVERY;
+                }
             }
-            self.out.flush();
-            rounds = rounds.wrapping_add(1);
-            if received == 0 {
-                // EINTR and the like are another round.
-                let _ = poll(&mut polled, if self.out.pending() { WAIT_PENDING } else { WAIT });
+            self.replace();
+        }
+    }
+
+    /// Takes what the mailbox has into use; what the old halves lost is counted first.
+    fn replace(&mut self) {
+        self.report();
+        for Replacement { port, receiver, sender } in self.mailbox.take() {
+            self.out.replace(port, sender);
+            if let Some(receiver) = receiver
+                && let Some(inlet) = self.inlets.iter_mut().find(|inlet| inlet.port == port)
+            {
+                inlet.receiver = receiver;
             }
-            if (received == 0 || rounds.is_multiple_of(ROUNDS_PER_LOOK)) && Instant::now() >= next_report {
-                self.report();
-                next_report = Instant::now() + REPORT_EVERY;
+        }
+        match descriptors(&self.inlets) {
+            Ok(descriptors) => self.descriptors = descriptors,
+            Err(error) => {
+                tracing::warn!(%error, "a worker cannot wait for frames and looks for them at times")
             }
         }
     }

@@ -525,6 +525,49 @@ fn an_output_that_cannot_be_written_is_named() {
 }
 
 #[test]
+fn an_input_is_never_overwritten() {
+    let place = Place::new();
+    let (port, capture) = &link1()[0];
+    let bytes = fs::read(capture).unwrap();
+    fs::create_dir(place.path("out")).unwrap();
+    fs::create_dir(place.path("made")).unwrap();
+    let refused = |input: &Path, output: &Path, arguments: [&str; 2]| {
+        let [out, verdicts] = arguments.map(|name| place.path(name).display().to_string());
+        let site = place.path("site.json").display().to_string();
+        let input_argument = format!("{port}={}", input.display());
+        let run = swpipe(&[
+            "replay",
+            "--config",
+            &site,
+            "--in",
+            &input_argument,
+            "--out",
+            &out,
+            "--verdicts",
+            &verdicts,
+        ]);
+        let said = text(&run.stderr);
+        assert_eq!(run.status.code(), Some(1), "{said}");
+        assert!(said.contains(&input_argument) && said.contains(output.to_str().unwrap()), "{said}");
+        assert_eq!(fs::read(input).unwrap(), bytes);
+    };
+    // A capture of the output folder itself, by another path to it.
+    let own = place.write(&format!("out/{port}.pcap"), &bytes);
+    let around = place.path("made").join(format!("../out/{port}.pcap"));
+    refused(&around, &own, ["out", "verdicts.jsonl"]);
+    assert!(!place.path("verdicts.jsonl").exists());
+    assert_eq!(fs::read_dir(place.path("out")).unwrap().count(), 1);
+    // The verdicts, by a symbolic link and by a hard one.
+    let plain = place.write("plain.pcap", &bytes);
+    std::os::unix::fs::symlink(&plain, place.path("symbolic")).unwrap();
+    fs::hard_link(&plain, place.path("hard")).unwrap();
+    for name in ["plain.pcap", "symbolic", "hard"] {
+        refused(&plain, &place.path(name), ["new", name]);
+        assert!(!place.path("new").exists());
+    }
+}
+
+#[test]
 fn usage_errors_have_their_own_exit_status() {
     for arguments in [&["replay"][..], &["decode", "--side", "up", "00"], &["nothing"], &[]] {
         assert_eq!(swpipe(arguments).status.code(), Some(2), "{arguments:?}");

@@ -168,7 +168,7 @@ fn frames_leave_as_replay_says_and_come_back_to_their_link() {
 fn keep_alives_go_out_by_pair_ports_and_come_in_by_them_alone() {
     in_namespace(|| {
         let site = site_file::wired();
-        let hosts = wire_up(&site);
+        let mut hosts = wire_up(&site);
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let pipeline = Pipeline::start(&PortSpec::of_site(&site), &Options::default()).unwrap();
         let target = runtime.block_on(async { Target::dial("test", pipeline.connector()) });
@@ -208,6 +208,21 @@ fn keep_alives_go_out_by_pair_ports_and_come_in_by_them_alone() {
         let receive = u64::try_from(values["receive_time"]).unwrap();
         assert!(receive > transmit, "received {receive}, sent {transmit}");
 
+        // An interface that is created anew hears and says them again.
+        run("ip link del p1-1");
+        wire(&host_of("p1-1"), "p1-1", 1500);
+        hosts.insert(wan, Host::on(&host_of("p1-1")));
+        while next().is_some() {}
+        let again = (0..50).find_map(|_| {
+            hosts[&wan].send(&sent);
+            next()
+        });
+        assert_eq!(again.expect("a packet-in by the new interface").payload, sent);
+        let metadata = out_layout.encode(&[("egress_port", wan.0.into())]).unwrap();
+        let packet = PacketOut { payload: keep_alive.clone(), metadata };
+        runtime.block_on(session.send_packet(packet)).unwrap();
+        assert!(hosts[&wan].receive(DEADLINE).is_some(), "no packet-out by the new interface");
+
         // By a link it is an ordinary frame.
         let (link, peer) = (site.ports["p4-2"].id, site.ports["p4-1"].id);
         hosts[&link].send(&sent);
@@ -215,6 +230,76 @@ fn keep_alives_go_out_by_pair_ports_and_come_in_by_them_alone() {
         while let Some(packet) = next() {
             let values = in_layout.decode(&packet.metadata).unwrap();
             assert_eq!(values["ingress_port"], u128::from(wan.0), "a keep-alive from a link was accepted");
+        }
+    });
+}
+
+#[test]
+fn an_interface_is_one_pipelines_at_a_time() {
+    in_namespace(|| {
+        for (host, port) in [("h1", "p1"), ("h2", "p2"), ("h3", "p3")] {
+            wire(host, port, 1500);
+        }
+        let spec = |id, interface: &str, mtu| PortSpec {
+            id: PortId(id),
+            name: format!("port-{id}"),
+            interface: interface.to_owned(),
+            mtu,
+        };
+        let start = |ports: &[PortSpec]| Pipeline::start(ports, &Options::default());
+        let first = start(&[spec(1, "p1", 1500), spec(2, "p2", 1500)]).unwrap();
+        let both = [spec(3, "p3", 4000), spec(4, "p2", 4000)];
+        let refused = start(&both).err().unwrap().to_string();
+        for part in ["port-4", "p2", "another pipeline"] {
+            assert!(refused.contains(part), "{part}: {refused}");
+        }
+        // Refused before anything was touched, and what it had claimed by then is free.
+        assert!(run("ip link show p3").contains("mtu 1500"));
+        let other = start(&[spec(3, "p3", 1500)]).unwrap();
+        // The same name elsewhere is another interface.
+        in_namespace(move || {
+            wire("h1", "p1", 1500);
+            start(&[spec(1, "p1", 1500)]).unwrap().stop();
+        });
+        other.stop();
+        first.stop();
+        start(&both).unwrap().stop();
+    });
+}
+
+#[test]
+fn a_port_whose_interface_is_created_anew_forwards_again_and_others_never_stop() {
+    in_namespace(|| {
+        let site = site_file::wired();
+        let mut hosts = wire_up(&site);
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let pipeline = Pipeline::start(&PortSpec::of_site(&site), &Options::default()).unwrap();
+        let target = runtime.block_on(async { Target::dial("test", pipeline.connector()) });
+        let (_session, _inbox) = runtime.block_on(programmed(target, &site));
+        let id = |name: &str| site.ports[name].id;
+        let [(lan, wan), (other_lan, other_wan)] =
+            [("p4-2", "p4-1"), ("p10", "p9")].map(|(lan, wan)| (id(lan), id(wan)));
+        // Of an EtherType that no flow takes: from side to side.
+        let bytes = frame(100, 1);
+        let passes = |hosts: &HashMap<PortId, Host>, from: PortId, to: PortId, within| {
+            let _ = hosts[&from].try_send(&bytes);
+            hosts[&to].receive(within).is_some_and(|out| out == bytes)
+        };
+        assert!(passes(&hosts, lan, wan, DEADLINE) && passes(&hosts, wan, lan, DEADLINE));
+        for _ in 0..2 {
+            run("ip link del p4-2");
+            assert!(passes(&hosts, other_lan, other_wan, DEADLINE));
+            wire(&host_of("p4-2"), "p4-2", 1500);
+            run(&format!("ip link set {} mtu 9300", host_of("p4-2")));
+            hosts.insert(lan, Host::on(&host_of("p4-2")));
+            let until = std::time::Instant::now() + Duration::from_secs(2);
+            for (from, to) in [(lan, wan), (wan, lan)] {
+                while !passes(&hosts, from, to, SILENCE) {
+                    assert!(std::time::Instant::now() < until, "nothing from {from} to {to}");
+                    assert!(passes(&hosts, other_lan, other_wan, DEADLINE));
+                }
+            }
+            assert!(passes(&hosts, other_wan, other_lan, DEADLINE));
         }
     });
 }
@@ -304,11 +389,18 @@ fn the_program_says_when_it_is_ready_and_why_it_is_not() {
         let mut process = Process::start(&["run", "--config", config, "--listen", &socket]);
         let ready = process.until_ready();
         assert!(ready.ends_with(&format!("swpipe: ready, 10 ports, P4Runtime on {socket}")), "{ready}");
-        let in_use = Process::start(&["run", "--config", config, "--listen", &socket]).failure();
-        assert!(in_use.contains("cannot listen") && in_use.contains(&socket), "{in_use}");
+        let second = Process::start(&["run", "--config", config, "--listen", "127.0.0.1:0"]).failure();
+        assert!(second.contains("port p") && second.contains("another pipeline"), "{second}");
         kill(Pid::from_raw(process.0.id() as i32), Signal::SIGTERM).unwrap();
         assert_eq!(process.0.wait().unwrap().code(), Some(0));
         assert!(!folder.path().join("p4.sock").exists());
+        let listener = std::os::unix::net::UnixListener::bind(folder.path().join("p4.sock")).unwrap();
+        let in_use = Process::start(&["run", "--config", config, "--listen", &socket]).failure();
+        assert!(in_use.contains("cannot listen") && in_use.contains(&socket), "{in_use}");
+        drop(listener);
+        let mut killed = Process::start(&["run", "--config", config, "--listen", &socket]);
+        killed.until_ready();
+        drop(killed);
 
         let mut process = Process::start(&[
             "run",
@@ -321,12 +413,13 @@ fn the_program_says_when_it_is_ready_and_why_it_is_not() {
             "--workers",
             "1",
         ]);
-        let ready = process.until_ready();
-        let address = ready.rsplit(' ').next().unwrap();
-        let taken = Process::start(&["run", "--config", config, "--listen", address]).failure();
-        assert!(taken.contains(address), "{taken}");
+        process.until_ready();
         kill(Pid::from_raw(process.0.id() as i32), Signal::SIGINT).unwrap();
         assert_eq!(process.0.wait().unwrap().code(), Some(0));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let taken = Process::start(&["run", "--config", config, "--listen", &address]).failure();
+        assert!(taken.contains(&address), "{taken}");
 
         run("ip link del p4-2");
         let missing = Process::start(&["run", "--config", config, "--listen", &socket]).failure();

@@ -560,6 +560,10 @@ impl KeepAliveSender for Way {
         self.1.send((interface, frame.to_vec())).map_err(std::io::Error::other)?;
         Ok(Nanos(0x77))
     }
+
+    fn reopen(&mut self, _: usize) -> Result<(), swpipe::io::IoError> {
+        Ok(())
+    }
 }
 
 fn switch_with_ports(ports: &[u16]) -> (Switch, Sent) {

@@ -15,6 +15,14 @@ pub enum IoError {
         /// Its name.
         interface: String,
     },
+    /// Another pipeline forwards by it; two would multiply every frame.
+    #[error(
+        "interface {interface}: another pipeline in this network namespace has it; stop that one, or give this port another interface"
+    )]
+    Claimed {
+        /// Name of the interface.
+        interface: String,
+    },
     /// The process may not do this.
     #[error(
         "interface {interface}: no permission to {doing}; run as root or with the capabilities CAP_NET_RAW and CAP_NET_ADMIN"

@@ -121,6 +121,14 @@ impl KeepAliveSender for PacketKeepAliveSender {
             .map_err(|error| io::Error::new(error.kind(), format!("keep-alive by {}: {error}", way.name)))?;
         Ok(now)
     }
+
+    fn reopen(&mut self, interface: usize) -> Result<(), IoError> {
+        if let Some(way) = self.ways.get_mut(interface) {
+            let found = Interface::find(&way.name)?;
+            way.address = link_address(KEEP_ALIVE_ETHERTYPE, Some(found.index));
+        }
+        Ok(())
+    }
 }
 
 /// The receiving half.

@@ -6,6 +6,7 @@
 
 #[allow(unsafe_code)]
 pub mod af_packet;
+mod claim;
 pub mod datalink;
 mod error;
 mod filter;
@@ -24,6 +25,7 @@ mod socket;
 
 use dataplane::Nanos;
 
+pub use claim::Claim;
 pub use error::IoError;
 pub use port::{Backend, Notice, Port, open};
 
@@ -106,6 +108,12 @@ pub trait KeepAliveSender: Send {
     /// # Errors
     /// What the kernel says, naming the interface.
     fn send(&mut self, interface: usize, frame: &mut [u8]) -> std::io::Result<Nanos>;
+
+    /// Sends by the interface that now has the name of this one in the list, where it was created anew.
+    ///
+    /// # Errors
+    /// No such interface.
+    fn reopen(&mut self, interface: usize) -> Result<(), IoError>;
 }
 
 /// Where keep-alives arrive, apart from data.
