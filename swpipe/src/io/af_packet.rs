@@ -33,7 +33,7 @@ const RECEIVE_OFFSET: usize = 80;
 /// Where the kernel expects a frame in a transmit slot: `TPACKET2_HDRLEN - sizeof(struct sockaddr_ll)`.
 const SEND_OFFSET: usize = 32;
 /// A receive ring's size: a few milliseconds of small frames while the worker does not run.
-const RECEIVE_BYTES: usize = 8 << 20;
+const RECEIVE_BYTES: usize = 16 << 20;
 /// A transmit ring's size.
 const SEND_BYTES: usize = 1 << 20;
 /// Slots of a ring at least, where frames are long.
