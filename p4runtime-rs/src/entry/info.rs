@@ -204,7 +204,7 @@ mod tests {
             assert!(ids.insert(preamble.id), "{} has an id that is taken", preamble.name);
             assert!(names.insert((prefix, &preamble.name)), "{} is there twice", preamble.name);
         }
-        let counters = dataplane::schema::counters::ALL.len();
+        let counters = schema::counters::ALL.len();
         assert_eq!(ids.len(), 10 + info.actions.len() + counters + 2 + 2);
     }
 
