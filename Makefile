@@ -31,9 +31,7 @@ unit: setup
 # tests may do something else meanwhile; `target/release/testbed all` is strict.
 scenarios: setup
 	$(CARGO) build --workspace --bins
-	target/debug/testbed all --slack 250 || { \
-	    echo "some scenario failed; once more, since a machine that others use can starve the test bed of its cores"; \
-	    target/debug/testbed all --slack 250; }
+	target/debug/testbed all --slack 250
 
 lint: setup
 	$(CARGO) fmt --all --check

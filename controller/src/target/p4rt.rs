@@ -227,18 +227,9 @@ impl Target for P4rt {
     }
 
     async fn entries(&self) -> Result<Vec<Entry>, TargetError> {
-        // Default actions are read by tables of their own: those without match fields.
-        let mut filters = vec![Entity::from(TableEntry::default())];
-        for table in dataplane::tables::ALL.iter().filter(|table| table.key.is_empty()) {
-            filters.push(Entity::from(TableEntry {
-                table_id: table.id,
-                is_default_action: true,
-                ..TableEntry::default()
-            }));
-        }
         let entities = self
             .session()?
-            .read(filters)
+            .read(entry::every_entry())
             .await
             .map_err(|error| self.unanswered("a read of its tables", &error))?;
         let mut entries = Vec::with_capacity(entities.len());
