@@ -1,0 +1,242 @@
+// From the headers that were found to what rules and hash look at: the tags, and the session of the header that the
+// parse settled on. Everything is chosen by which headers are there, so that each table is one small lookup.
+
+#ifndef SLUICE_CLASSIFY
+#define SLUICE_CLASSIFY
+
+const bit<1> PRESENT = 1;
+
+control Classify(inout headers_t hdr, inout meta_t meta) {
+    // VLAN tags and the EtherType behind them; a frame with a length instead (LLC) has none.
+    action untagged() {
+        meta.packet_type = hdr.eth.type;
+    }
+    action untagged_llc() { }
+    action one_tag() {
+        meta.vlan_depth = 1;
+        meta.vlan0 = PRESENT ++ hdr.vlan0.value[11:0];
+        meta.packet_type = hdr.vlan0.type;
+    }
+    action one_tag_llc() {
+        meta.vlan_depth = 1;
+        meta.vlan0 = PRESENT ++ hdr.vlan0.value[11:0];
+    }
+    action two_tags() {
+        meta.vlan_depth = 2;
+        meta.vlan0 = PRESENT ++ hdr.vlan0.value[11:0];
+        meta.vlan1 = PRESENT ++ hdr.vlan1.value[11:0];
+        meta.packet_type = hdr.vlan1.type;
+    }
+    action two_tags_llc() {
+        meta.vlan_depth = 2;
+        meta.vlan0 = PRESENT ++ hdr.vlan0.value[11:0];
+        meta.vlan1 = PRESENT ++ hdr.vlan1.value[11:0];
+    }
+    action three_tags() {
+        meta.vlan_depth = 3;
+        meta.vlan0 = PRESENT ++ hdr.vlan0.value[11:0];
+        meta.vlan1 = PRESENT ++ hdr.vlan1.value[11:0];
+        meta.vlan2 = PRESENT ++ hdr.vlan2.value[11:0];
+        meta.packet_type = hdr.vlan2.type;
+    }
+    action three_tags_llc() {
+        meta.vlan_depth = 3;
+        meta.vlan0 = PRESENT ++ hdr.vlan0.value[11:0];
+        meta.vlan1 = PRESENT ++ hdr.vlan1.value[11:0];
+        meta.vlan2 = PRESENT ++ hdr.vlan2.value[11:0];
+    }
+
+    @hidden
+    table tags {
+        key = {
+            hdr.eth.isValid(): exact;
+            hdr.vlan0.isValid(): exact;
+            hdr.vlan1.isValid(): exact;
+            hdr.vlan2.isValid(): exact;
+            meta.parsed.llc: exact;
+        }
+        actions = {
+            untagged; untagged_llc; one_tag; one_tag_llc; two_tags; two_tags_llc; three_tags; three_tags_llc;
+        }
+        const default_action = untagged_llc();
+        const entries = {
+            (true, false, false, false, 0): untagged();
+            (true, true, false, false, 0): one_tag();
+            (true, true, false, false, 1): one_tag_llc();
+            (true, true, true, false, 0): two_tags();
+            (true, true, true, false, 1): two_tags_llc();
+            (true, true, true, true, 0): three_tags();
+            (true, true, true, true, 1): three_tags_llc();
+        }
+        size = 8;
+    }
+
+    action set_llc() {
+        meta.llc_dsap = PRESENT ++ hdr.llc.dsap;
+        meta.llc_ssap = PRESENT ++ hdr.llc.ssap;
+    }
+
+    action set_labels(bit<3> depth) {
+        meta.mpls_depth = depth;
+    }
+
+    @hidden
+    table labels {
+        key = {
+            hdr.mpls0.isValid(): exact;
+            hdr.mpls1.isValid(): exact;
+            hdr.mpls2.isValid(): exact;
+            hdr.mpls3.isValid(): exact;
+            hdr.mpls4.isValid(): exact;
+            hdr.mpls5.isValid(): exact;
+        }
+        actions = { set_labels; }
+        const default_action = set_labels(0);
+        const entries = {
+            (true, false, false, false, false, false): set_labels(1);
+            (true, true, false, false, false, false): set_labels(2);
+            (true, true, true, false, false, false): set_labels(3);
+            (true, true, true, true, false, false): set_labels(4);
+            (true, true, true, true, true, false): set_labels(5);
+            (true, true, true, true, true, true): set_labels(6);
+        }
+        size = 8;
+    }
+
+    // Addresses for rules, and word-wise minimum and maximum for the hash: the inner header if it is whole, else the
+    // outer one. An IPv4 header behind labels with a wrong checksum is an Ethernet pseudowire's payload.
+    action none() { }
+
+#define SESSION_V4(where) \
+    action where##_v4_session() { \
+        meta.ip_version = 4; \
+        meta.src_v4 = hdr.where##_v4.src; \
+        meta.dst_v4 = hdr.where##_v4.dst; \
+        ARCH_MIN(meta.low0, hdr.where##_v4.src, hdr.where##_v4.dst); \
+        ARCH_MAX(meta.high0, hdr.where##_v4.src, hdr.where##_v4.dst); \
+    }
+#define SESSION_V6(where) \
+    action where##_v6_session() { \
+        meta.ip_version = 6; \
+        meta.src_v6 = hdr.where##_v6.src0 ++ hdr.where##_v6.src1 ++ hdr.where##_v6.src2 ++ hdr.where##_v6.src3; \
+        meta.dst_v6 = hdr.where##_v6.dst0 ++ hdr.where##_v6.dst1 ++ hdr.where##_v6.dst2 ++ hdr.where##_v6.dst3; \
+        ARCH_MIN(meta.low0, hdr.where##_v6.src0, hdr.where##_v6.dst0); \
+        ARCH_MIN(meta.low1, hdr.where##_v6.src1, hdr.where##_v6.dst1); \
+        ARCH_MIN(meta.low2, hdr.where##_v6.src2, hdr.where##_v6.dst2); \
+        ARCH_MIN(meta.low3, hdr.where##_v6.src3, hdr.where##_v6.dst3); \
+        ARCH_MAX(meta.high0, hdr.where##_v6.src0, hdr.where##_v6.dst0); \
+        ARCH_MAX(meta.high1, hdr.where##_v6.src1, hdr.where##_v6.dst1); \
+        ARCH_MAX(meta.high2, hdr.where##_v6.src2, hdr.where##_v6.dst2); \
+        ARCH_MAX(meta.high3, hdr.where##_v6.src3, hdr.where##_v6.dst3); \
+    }
+
+    SESSION_V4(outer)
+    SESSION_V6(outer)
+    SESSION_V4(inner)
+    SESSION_V6(inner)
+
+    @hidden
+    table session {
+        key = {
+            meta.parsed.outer_v4: exact;
+            meta.parsed.outer_v6: exact;
+            meta.parsed.inner_v4: exact;
+            meta.parsed.inner_v6: exact;
+            meta.parsed.mpls_v4: ternary;
+            meta.wrong_checksum: ternary;
+        }
+        actions = { none; outer_v4_session; outer_v6_session; inner_v4_session; inner_v6_session; }
+        const default_action = none();
+        const entries = {
+            (1, 0, 0, 0, 1, 1): none();
+            (1, 0, 1, 0, 1, 1): none();
+            (1, 0, 0, 1, 1, 1): none();
+            (1, 0, 0, 0, _, _): outer_v4_session();
+            (0, 1, 0, 0, _, _): outer_v6_session();
+            (1, 0, 1, 0, _, _): inner_v4_session();
+            (0, 1, 1, 0, _, _): inner_v4_session();
+            (1, 0, 0, 1, _, _): inner_v6_session();
+            (0, 1, 0, 1, _, _): inner_v6_session();
+        }
+        size = 16;
+    }
+
+    // The protocol: of the last extension header that was walked, else of the IP header itself.
+#define PROTOCOL(name, field) \
+    action name() { meta.protocol = field; }
+
+    PROTOCOL(outer_v4_protocol, hdr.outer_v4.protocol)
+    PROTOCOL(outer_v6_protocol, hdr.outer_v6.next)
+    PROTOCOL(outer_e0_protocol, hdr.outer_ext.e0.next)
+    PROTOCOL(outer_e1_protocol, hdr.outer_ext.e1.next)
+    PROTOCOL(outer_e2_protocol, hdr.outer_ext.e2.next)
+    PROTOCOL(outer_e3_protocol, hdr.outer_ext.e3.next)
+    PROTOCOL(inner_v4_protocol, hdr.inner_v4.protocol)
+    PROTOCOL(inner_v6_protocol, hdr.inner_v6.next)
+    PROTOCOL(inner_e0_protocol, hdr.inner_ext.e0.next)
+    PROTOCOL(inner_e1_protocol, hdr.inner_ext.e1.next)
+    PROTOCOL(inner_e2_protocol, hdr.inner_ext.e2.next)
+    PROTOCOL(inner_e3_protocol, hdr.inner_ext.e3.next)
+
+    @hidden
+    table protocol {
+        key = {
+            meta.parsed.inner_v4: ternary;
+            meta.parsed.inner_v6: ternary;
+            hdr.inner_ext.e3.isValid(): ternary;
+            hdr.inner_ext.e2.isValid(): ternary;
+            hdr.inner_ext.e1.isValid(): ternary;
+            hdr.inner_ext.e0.isValid(): ternary;
+            meta.parsed.outer_v4: ternary;
+            meta.parsed.outer_v6: ternary;
+            hdr.outer_ext.e3.isValid(): ternary;
+            hdr.outer_ext.e2.isValid(): ternary;
+            hdr.outer_ext.e1.isValid(): ternary;
+            hdr.outer_ext.e0.isValid(): ternary;
+        }
+        actions = {
+            none;
+            outer_v4_protocol; outer_v6_protocol;
+            outer_e0_protocol; outer_e1_protocol; outer_e2_protocol; outer_e3_protocol;
+            inner_v4_protocol; inner_v6_protocol;
+            inner_e0_protocol; inner_e1_protocol; inner_e2_protocol; inner_e3_protocol;
+        }
+        const default_action = none();
+        const entries = {
+            (1, _, _, _, _, _, _, _, _, _, _, _): inner_v4_protocol();
+            (_, 1, true, _, _, _, _, _, _, _, _, _): inner_e3_protocol();
+            (_, 1, _, true, _, _, _, _, _, _, _, _): inner_e2_protocol();
+            (_, 1, _, _, true, _, _, _, _, _, _, _): inner_e1_protocol();
+            (_, 1, _, _, _, true, _, _, _, _, _, _): inner_e0_protocol();
+            (_, 1, _, _, _, _, _, _, _, _, _, _): inner_v6_protocol();
+            (_, _, _, _, _, _, 1, _, _, _, _, _): outer_v4_protocol();
+            (_, _, _, _, _, _, _, 1, true, _, _, _): outer_e3_protocol();
+            (_, _, _, _, _, _, _, 1, _, true, _, _): outer_e2_protocol();
+            (_, _, _, _, _, _, _, 1, _, _, true, _): outer_e1_protocol();
+            (_, _, _, _, _, _, _, 1, _, _, _, true): outer_e0_protocol();
+            (_, _, _, _, _, _, _, 1, _, _, _, _): outer_v6_protocol();
+        }
+        size = 16;
+    }
+
+    action set_ports() {
+        meta.has_ports = 1;
+        ARCH_MIN(meta.low_port, hdr.ports.src, hdr.ports.dst);
+        ARCH_MAX(meta.high_port, hdr.ports.src, hdr.ports.dst);
+    }
+
+    apply {
+        tags.apply();
+        labels.apply();
+        session.apply();
+        protocol.apply();
+        if (hdr.llc.isValid()) {
+            set_llc();
+        }
+        if (hdr.ports.isValid()) {
+            set_ports();
+        }
+    }
+}
+
+#endif
