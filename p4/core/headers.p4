@@ -216,7 +216,7 @@ struct meta_t {
     // Ports.
     bit<9>   ingress_port;
     bit<9>   peer;          // the other port of the link
-    bit<9>   out;           // where the frame leaves
+    bit<9>   exit_port;     // where the frame leaves
     bit<1>   drop;
     bit<1>   clone;         // a copy goes to `pair_port`
     bit<9>   pair_port;

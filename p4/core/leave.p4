@@ -32,7 +32,7 @@ control Mtu(inout meta_t meta, in bit<9> port) {
 
 // The steering header on the way to an appliance.
 control Steer(inout headers_t hdr, inout meta_t meta) {
-    action push() {
+    @hidden action push() {
         hdr.steering.setValid();
         hdr.steering.value = meta.passed.tag;
         hdr.steering.type = hdr.eth.type;
@@ -76,9 +76,9 @@ control Exits(in meta_t meta, in bit<9> port) {
                  "Frames sent, by port; keep-alives included.")
     ARCH_COUNTER(copies, ".copies", bit<10>, PAIR_CELLS, 0x12000008,
                  "Copies to appliances: pair * 2 + (1 if lost).")
-    ARCH_COUNTER(port_missed, ".port_missed", bit<9>, PORT_CELLS, 0x12000009,
+    @noWarn("unused") ARCH_COUNTER(port_missed, ".port_missed", bit<9>, PORT_CELLS, 0x12000009,
                  "Frames that the target could not take in, by port; not of the program's counting.")
-    ARCH_COUNTER(port_lost, ".port_lost", bit<9>, PORT_CELLS, 0x1200000a,
+    @noWarn("unused") ARCH_COUNTER(port_lost, ".port_lost", bit<9>, PORT_CELLS, 0x1200000a,
                  "Frames that the target could not send after all, by port; not of the program's counting.")
     ARCH_COUNTER(probes_out, ".probes_out", bit<9>, PORT_CELLS, 0x1200000b, "Keep-alives sent, by port.")
 
@@ -108,11 +108,11 @@ control Leave(inout headers_t hdr, inout meta_t meta, in bit<9> port) {
     Verdicts() verdicts;
     Exits() exits;
 
-    action longer() {
+    @hidden action longer() {
         meta.length = meta.length + STEERING_BYTES;
     }
 
-    action too_long() {
+    @hidden action too_long() {
         meta.lost = 1;
         meta.passed.reason = REASON_MTU_EXCEEDED;
     }

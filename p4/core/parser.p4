@@ -62,9 +62,9 @@
     (0, 0, PROTO_OPTIONS): extension; \
     (0, 0, PROTO_FRAGMENT): fragment;
 
-// IPv4 options, a word at a time: `state` extracts `word` and goes on to `next`.
-#define OPTION_STATE(state, word, next) \
-    state state { \
+// IPv4 options, a word at a time: state `name` extracts `word` and goes on to `next`.
+#define OPTION_STATE(name, word, next) \
+    state name { \
         pkt.extract(word); \
         transition next; \
     }

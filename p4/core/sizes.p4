@@ -95,7 +95,7 @@ const bit<8> REASON_UNKNOWN_PORT = 22;
 // Parameters of table entries.
 const bit<8> STEERING_NATIVE = 0;
 const bit<8> STEERING_DOT1Q = 1;
-const bit<8> METHOD_LAYER_3 = 0;
+@noWarn("unused") const bit<8> METHOD_LAYER_3 = 0;
 const bit<8> METHOD_LAYER_4 = 1;
 const bit<8> METHOD_DST_IP = 2;
 const bit<8> METHOD_SRC_IP = 3;
@@ -120,7 +120,7 @@ const bit<8> REPLICA_PACKET_OUT = 2;
 const bit<8> REPLICA_PROBE = 3;
 
 // What is done to the steering header on the way out.
-const bit<8> EDIT_NONE = 0;
+@noWarn("unused") const bit<8> EDIT_NONE = 0;
 const bit<8> EDIT_PUSH = 1;
 
 const bit<16> ETHERNET_BYTES = 14;

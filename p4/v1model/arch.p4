@@ -30,12 +30,12 @@ const bit<64> NANOSECONDS = 1000;
 #define ARCH_CRC32(name)
 #define ARCH_HASH(name, to, ...) hash(to, HashAlgorithm.crc32, 64w0, { __VA_ARGS__ }, 64w0x100000000)
 
-#define ARCH_COUNTER(name, full_name, index, cells, number, text) \
-    @id(number) @name(full_name) @brief(text) counter<index>(cells, CounterType.packets_and_bytes) name;
+#define ARCH_COUNTER(instance, full_name, index, cells, number, text) \
+    @id(number) @name(full_name) @brief(text) counter<index>(cells, CounterType.packets_and_bytes) instance;
 
 // v1model counts by itself whenever an entry matches.
-#define ARCH_DIRECT_COUNTER(name, full_name, number, text) \
-    @id(number) @name(full_name) @brief(text) direct_counter(CounterType.packets_and_bytes) name;
+#define ARCH_DIRECT_COUNTER(instance, full_name, number, text) \
+    @id(number) @name(full_name) @brief(text) direct_counter(CounterType.packets_and_bytes) instance;
 #define ARCH_DIRECT_COUNT
 #define ARCH_COUNTERS_OF(name) counters = name;
 
