@@ -10,5 +10,5 @@ fi
 out=p4/build
 p4c-bm2-ss --std p4-16 p4/v1model/sluice.p4 -o "$out/sluice.bmv2.json" --p4runtime-files "$out/sluice.p4info.txtpb"
 # What it was made from: tests compare.
-sha256sum p4/core/*.p4 p4/v1model/*.p4 >"$out/SOURCE"
+sha256sum p4/core/*.p4 p4/v1model/*.p4 p4/tna/*.p4 >"$out/SOURCE"
 echo "make p4: $out/sluice.bmv2.json, $out/sluice.p4info.txtpb"

@@ -146,9 +146,9 @@ control Classify(inout headers_t hdr, inout meta_t meta) {
         actions = { none; outer_v4_session; outer_v6_session; inner_v4_session; inner_v6_session; }
         const default_action = none();
         const entries = {
-            (1, 0, 0, 0, 1, 1): none();
-            (1, 0, 1, 0, 1, 1): none();
-            (1, 0, 0, 1, 1, 1): none();
+            (1, 0, 0, 0, 1, true): none();
+            (1, 0, 1, 0, 1, true): none();
+            (1, 0, 0, 1, 1, true): none();
             (1, 0, 0, 0, _, _): outer_v4_session();
             (0, 1, 0, 0, _, _): outer_v6_session();
             (1, 0, 1, 0, _, _): inner_v4_session();

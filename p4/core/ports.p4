@@ -73,7 +73,7 @@ control Ports(inout meta_t meta) {
         if (meta.steering_mode == STEERING_DOT1Q) {
             dot1q_tag();
         }
-        port_in.count(meta.ingress_port);
+        ARCH_COUNT_IN(port_in, meta.ingress_port);
     }
 }
 

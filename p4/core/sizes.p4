@@ -103,10 +103,10 @@ const bit<1> SIDE_LAN = 0;
 const bit<1> SIDE_WAN = 1;
 
 // What a port is for.
-const bit<2> ROLE_NONE = 0;
-const bit<2> ROLE_LINK = 1;
-const bit<2> ROLE_PAIR = 2;
-const bit<2> ROLE_COPY_PAIR = 3;
+const bit<8> ROLE_NONE = 0;
+const bit<8> ROLE_LINK = 1;
+const bit<8> ROLE_PAIR = 2;
+const bit<8> ROLE_COPY_PAIR = 3;
 
 // What a pair does with its share.
 const bit<2> PAIR_UP = 0;

@@ -79,7 +79,7 @@ control SluiceIngress(inout headers_t hdr, inout meta_t meta, inout standard_met
         } else {
             ports.apply(meta);
             if (meta.passed.role == ROLE_LINK) {
-                meta.wrong_checksum = (bit<1>)standard.checksum_error;
+                meta.wrong_checksum = standard.checksum_error == 1;
                 classify.apply(hdr, meta);
                 session_hash.apply(meta);
                 rules.apply(hdr, meta);
