@@ -92,8 +92,8 @@ control SluiceIngress(
                 cut_frames.count(intrinsic.ingress_port, 4);
             }
             ports.apply(meta);
+            classify.apply(hdr, meta);
             if (meta.passed.role == ROLE_LINK) {
-                classify.apply(hdr, meta);
                 session_hash.apply(meta);
                 rules.apply(hdr, meta);
                 balance.apply(meta);

@@ -78,9 +78,9 @@ control SluiceIngress(inout headers_t hdr, inout meta_t meta, inout standard_met
             hdr.packet_out.setInvalid();
         } else {
             ports.apply(meta);
+            meta.wrong_checksum = standard.checksum_error == 1;
+            classify.apply(hdr, meta);
             if (meta.passed.role == ROLE_LINK) {
-                meta.wrong_checksum = standard.checksum_error == 1;
-                classify.apply(hdr, meta);
                 session_hash.apply(meta);
                 rules.apply(hdr, meta);
                 balance.apply(meta);
