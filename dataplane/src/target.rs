@@ -110,7 +110,8 @@ pub static TOFINO1: TargetProfile = TargetProfile {
     // TNA's `count` takes what is to be left out (tna.p4, `adjust_byte_count`).
     counted: CountedBytes { returned: 0, packet_out: 0 },
     writes: Writes { all_or_nothing: false, updates: 512, bytes: 3 << 20 },
-    keeps_metadata: true,
+    // A server that rebuilds entries from the chip has no place for it.
+    keeps_metadata: false,
     sizes: Sizes { rules_v4: Some(2048), rules_v6: Some(512), buckets: Some(131_072) },
 };
 

@@ -77,6 +77,12 @@ pub fn by_id(id: P4Id) -> Option<&'static Table> {
     ALL.iter().find(|table| table.id == id).copied()
 }
 
+/// The table of this id, if it is one of the program.
+#[must_use]
+pub fn of_program(id: P4Id) -> Option<&'static Table> {
+    PROGRAM.iter().find(|table| table.id == id).copied()
+}
+
 /// An entry with its meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TableEntry {
