@@ -1,0 +1,130 @@
+// Sizes, ids and numbers of the data plane, once. `dataplane/src/schema.rs` and `dataplane/src/tables` hold the
+// same ids for the Rust side; `cargo test -p testbed --test p4info` compares them. Ids are never reused.
+//
+// Sizes are what surely fits. On Tofino 1 they are spent like this (12 stages, each 80 SRAM blocks of 1024 x 128
+// bits and 24 TCAM blocks of 512 x 44 bits, shared by ingress and egress); docs/p4.md has the stages.
+//
+//   table        entries   memory on Tofino 1
+//   ports            512   1 SRAM block
+//   rules_v4       2,048   TCAM: 4 rows x about 9 blocks (key 323 bits, ranges spread over nibbles), 3 stages
+//   rules_v6         512   TCAM: 1 row x about 14 blocks (key 511 bits), which its input crossbar spreads
+//   units            256   1 SRAM block
+//   buckets      131,072   SRAM: 24 bits of key, 24 of data; about 60 blocks, one stage and a half
+//   pair_state       512   1 SRAM block
+//   pair_ports     1,024   1 SRAM block
+//   links            512   1 SRAM block
+//   port_mtu         512   1 SRAM block (egress)
+//
+// BMv2 has room for whatever the controller's memory has; its sizes are those of the software pipeline.
+
+#ifndef SLUICE_SIZES
+#define SLUICE_SIZES
+
+#ifdef TARGET_TOFINO1
+const int RULES_V4_SIZE = 2048;
+const int RULES_V6_SIZE = 512;
+const int BUCKETS_SIZE = 131072;
+#else
+const int RULES_V4_SIZE = 131072;
+const int RULES_V6_SIZE = 131072;
+const int BUCKETS_SIZE = 1048576;
+#endif
+const int PORTS_SIZE = 512;
+const int UNITS_SIZE = 256;
+const int PAIRS_SIZE = 512;
+const int PAIR_PORTS_SIZE = 1024;
+const int LINKS_SIZE = 512;
+
+// Cells of counter arrays.
+const bit<32> VERDICT_CELLS = 32;
+const bit<32> LINK_VERDICT_CELLS = 8192;
+const bit<32> PAIR_VERDICT_CELLS = 16384;
+const bit<32> PAIR_CELLS = 1024;
+const bit<32> LINK_CELLS = 512;
+const bit<32> PORT_CELLS = 512;
+
+// EtherTypes and PPP protocols.
+const bit<16> TYPE_IPV4 = 0x0800;
+const bit<16> TYPE_VLAN = 0x8100;
+const bit<16> TYPE_QINQ = 0x9100;
+const bit<16> TYPE_VLAN_SERVICE = 0x88a8;
+const bit<16> TYPE_IPV6 = 0x86dd;
+const bit<16> TYPE_MPLS = 0x8847;
+const bit<16> TYPE_MPLS_MULTICAST = 0x8848;
+const bit<16> TYPE_PPPOE_SESSION = 0x8864;
+const bit<16> TYPE_KEEP_ALIVE = 0x88b5;
+const bit<16> TYPE_STEERING = 0x88b6;
+const bit<16> PPP_IPV4 = 0x0021;
+const bit<16> PPP_IPV6 = 0x0057;
+
+// IP protocol numbers that the parse knows.
+const bit<8> PROTO_HOP_BY_HOP = 0;
+const bit<8> PROTO_IPV4 = 4;
+const bit<8> PROTO_TCP = 6;
+const bit<8> PROTO_UDP = 17;
+const bit<8> PROTO_DCCP = 33;
+const bit<8> PROTO_IPV6 = 41;
+const bit<8> PROTO_ROUTING = 43;
+const bit<8> PROTO_FRAGMENT = 44;
+const bit<8> PROTO_GRE = 47;
+const bit<8> PROTO_OPTIONS = 60;
+const bit<8> PROTO_SCTP = 132;
+const bit<8> PROTO_UDP_LITE = 136;
+
+// The one counter that a frame ends in (`dataplane::Reason`).
+const bit<8> REASON_FORWARDED = 0;
+const bit<8> REASON_RETURNED = 1;
+const bit<8> REASON_KEEP_ALIVE = 2;
+const bit<8> REASON_FLOW_BYPASS = 3;
+const bit<8> REASON_NO_FLOW = 4;
+const bit<8> REASON_NOT_IP = 5;
+const bit<8> REASON_VLAN_TOO_DEEP = 6;
+const bit<8> REASON_MPLS_TOO_DEEP = 7;
+const bit<8> REASON_UNIT_BYPASS = 8;
+const bit<8> REASON_PAIR_DOWN_BYPASS = 9;
+const bit<8> REASON_COPY = 10;
+const bit<8> REASON_NO_BUCKET = 11;
+const bit<8> REASON_FLOW_DROP = 16;
+const bit<8> REASON_MTU_EXCEEDED = 17;
+const bit<8> REASON_PAIR_DOWN_DROP = 18;
+const bit<8> REASON_NO_STEERING_HEADER = 19;
+const bit<8> REASON_UNKNOWN_LINK = 20;
+const bit<8> REASON_COPY_RETURN = 21;
+const bit<8> REASON_UNKNOWN_PORT = 22;
+
+// Parameters of table entries.
+const bit<8> STEERING_NATIVE = 0;
+const bit<8> STEERING_DOT1Q = 1;
+@noWarn("unused") const bit<8> METHOD_LAYER_3 = 0;
+const bit<8> METHOD_LAYER_4 = 1;
+const bit<8> METHOD_DST_IP = 2;
+const bit<8> METHOD_SRC_IP = 3;
+const bit<1> SIDE_LAN = 0;
+const bit<1> SIDE_WAN = 1;
+
+// What a port is for.
+const bit<8> ROLE_NONE = 0;
+const bit<8> ROLE_LINK = 1;
+const bit<8> ROLE_PAIR = 2;
+const bit<8> ROLE_COPY_PAIR = 3;
+
+// What a pair does with its share.
+const bit<2> PAIR_UP = 0;
+const bit<2> PAIR_BYPASS = 1;
+const bit<2> PAIR_DROP = 2;
+
+// Replicas of a frame that egress tells apart.
+const bit<8> REPLICA_FRAME = 0;
+const bit<8> REPLICA_COPY = 1;
+const bit<8> REPLICA_PACKET_OUT = 2;
+const bit<8> REPLICA_PROBE = 3;
+
+// What is done to the steering header on the way out.
+@noWarn("unused") const bit<8> EDIT_NONE = 0;
+const bit<8> EDIT_PUSH = 1;
+
+const bit<16> ETHERNET_BYTES = 14;
+const bit<16> STEERING_BYTES = 4;
+const bit<16> NO_MTU = 0xffff;
+
+#endif
