@@ -4,13 +4,14 @@ SHELL := /bin/bash
 CARGO ?= cargo
 RELEASE := target/release
 
-.PHONY: help setup build demo test unit scenarios lint fmt bench clean
+.PHONY: help setup build demo test unit scenarios lint fmt bench p4 clean
 
 help:
 	@echo "make demo    build, set up two links, three appliances and five pairs, and show the main job"
 	@echo "make test    every test: units, vectors, third-party clients, scenarios in network namespaces"
 	@echo "make lint    format, clippy, licences and duplicate versions of the crates"
 	@echo "make bench   the frame path in memory: ns and frames per second"
+	@echo "make p4      compile the P4 program into p4/build (needs p4c on PATH)"
 
 # What the system must have; installs it as root, else names it and stops.
 setup:
@@ -44,6 +45,9 @@ fmt:
 
 bench: setup
 	$(CARGO) bench -p swpipe --bench pipeline
+
+p4:
+	@p4/build.sh
 
 clean:
 	$(CARGO) clean

@@ -9,7 +9,7 @@ control Back(inout headers_t hdr, inout meta_t meta) {
     action to_link_port(@id(1) bit<9> port) {
         meta.passed.reason = REASON_RETURNED;
         meta.passed.link = meta.index[7:0];
-        meta.out = port;
+        meta.exit_port = port;
     }
 
     @id(0x01000015) @name(".unknown_link") @brief("Drop: no such link.")
@@ -29,33 +29,33 @@ control Back(inout headers_t hdr, inout meta_t meta) {
         size = LINKS_SIZE;
     }
 
-    action keep_alive() {
+    @hidden action keep_alive() {
         meta.passed.reason = REASON_KEEP_ALIVE;
-        meta.out = CPU_PORT;
+        meta.exit_port = CPU_PORT;
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>)meta.ingress_port;
         hdr.packet_in.receive_time = meta.now;
     }
 
-    action refuse(bit<8> reason) {
+    @hidden action refuse(bit<8> reason) {
         meta.passed.reason = reason;
         meta.drop = 1;
     }
 
-    action native_of(bit<16> value) {
+    @hidden action native_of(bit<16> value) {
         meta.index = value & 0x00ff;
     }
 
-    action dot1q_of(bit<16> value) {
+    @hidden action dot1q_of(bit<16> value) {
         meta.index = (value & 0x0fff) - meta.steering_base;
     }
 
-    action pop_unknown() {
+    @hidden action pop_unknown() {
         hdr.eth.type = hdr.unknown.type;
         hdr.unknown.setInvalid();
     }
 
-    action pop_tag() {
+    @hidden action pop_tag() {
         hdr.eth.type = hdr.vlan0.type;
         hdr.vlan0.setInvalid();
     }

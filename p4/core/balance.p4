@@ -37,7 +37,7 @@ control Balance(inout meta_t meta) {
     // The hash that the method asks for, masked. `layer-4` falls back to `layer-3` for fragments and without ports.
     // The internet's address is the destination of a frame that came in by LAN, the subscriber's its source.
 #define BUCKET(name, hash) \
-    action name() { meta.bucket = hash[15:0] & meta.bucket_mask; }
+    @hidden action name() { meta.bucket = hash[15:0] & meta.bucket_mask; }
 
     BUCKET(by_layer_3, meta.hash_layer_3)
     BUCKET(by_layer_4, meta.hash_layer_4)
@@ -61,7 +61,6 @@ control Balance(inout meta_t meta) {
             (METHOD_SRC_IP, SIDE_LAN, _, _): by_src();
             (METHOD_SRC_IP, SIDE_WAN, _, _): by_dst();
         }
-        size = 8;
     }
 
     @id(0x0100000d) @name(".to_pair") @brief("The pair and worker core that serve the bucket.")
@@ -135,19 +134,19 @@ control Balance(inout meta_t meta) {
     }
 
     // What becomes of the frame; the one place where it leaves the way to the peer port.
-    action forward() {
+    @hidden action forward() {
         meta.passed.reason = REASON_FORWARDED;
         meta.passed.edit = EDIT_PUSH;
-        meta.out = meta.pair_port;
+        meta.exit_port = meta.pair_port;
     }
-    action copy() {
+    @hidden action copy() {
         meta.passed.reason = REASON_COPY;
         meta.clone = 1;
     }
-    action bypass_share() {
+    @hidden action bypass_share() {
         meta.passed.reason = REASON_PAIR_DOWN_BYPASS;
     }
-    action drop_share() {
+    @hidden action drop_share() {
         meta.passed.reason = REASON_PAIR_DOWN_DROP;
         meta.drop = 1;
     }
@@ -167,17 +166,18 @@ control Balance(inout meta_t meta) {
             (PAIR_DROP, 0, 0): drop_share();
             (PAIR_DROP, 1, 0): drop_share();
         }
-        size = 8;
     }
 
-    action native_tag() {
+    @hidden action native_tag() {
         meta.passed.tag = meta.core ++ meta.passed.link;
     }
 
-    action no_session(bit<8> reason) {
+    @hidden action no_session(bit<8> reason) {
         meta.passed.reason = reason;
         meta.balance = 0;
     }
+
+    @hidden action has_session() { }
 
     @hidden
     table without_session {
@@ -186,14 +186,13 @@ control Balance(inout meta_t meta) {
             meta.parsed.vlan_too_deep: exact;
             meta.parsed.mpls_too_deep: exact;
         }
-        actions = { no_session; NoAction; }
-        const default_action = NoAction();
+        actions = { no_session; has_session; }
+        const default_action = has_session();
         const entries = {
             (0, 0, 0): no_session(REASON_NOT_IP);
             (0, 1, 0): no_session(REASON_VLAN_TOO_DEEP);
             (0, 0, 1): no_session(REASON_MPLS_TOO_DEEP);
         }
-        size = 4;
     }
 
     apply {

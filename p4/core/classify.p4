@@ -8,38 +8,38 @@ const bit<1> PRESENT = 1;
 
 control Classify(inout headers_t hdr, inout meta_t meta) {
     // VLAN tags and the EtherType behind them; a frame with a length instead (LLC) has none.
-    action untagged() {
+    @hidden action untagged() {
         meta.packet_type = hdr.eth.type;
     }
-    action untagged_llc() { }
-    action one_tag() {
+    @hidden action untagged_llc() { }
+    @hidden action one_tag() {
         meta.vlan_depth = 1;
         meta.vlan0 = PRESENT ++ hdr.vlan0.value[11:0];
         meta.packet_type = hdr.vlan0.type;
     }
-    action one_tag_llc() {
+    @hidden action one_tag_llc() {
         meta.vlan_depth = 1;
         meta.vlan0 = PRESENT ++ hdr.vlan0.value[11:0];
     }
-    action two_tags() {
+    @hidden action two_tags() {
         meta.vlan_depth = 2;
         meta.vlan0 = PRESENT ++ hdr.vlan0.value[11:0];
         meta.vlan1 = PRESENT ++ hdr.vlan1.value[11:0];
         meta.packet_type = hdr.vlan1.type;
     }
-    action two_tags_llc() {
+    @hidden action two_tags_llc() {
         meta.vlan_depth = 2;
         meta.vlan0 = PRESENT ++ hdr.vlan0.value[11:0];
         meta.vlan1 = PRESENT ++ hdr.vlan1.value[11:0];
     }
-    action three_tags() {
+    @hidden action three_tags() {
         meta.vlan_depth = 3;
         meta.vlan0 = PRESENT ++ hdr.vlan0.value[11:0];
         meta.vlan1 = PRESENT ++ hdr.vlan1.value[11:0];
         meta.vlan2 = PRESENT ++ hdr.vlan2.value[11:0];
         meta.packet_type = hdr.vlan2.type;
     }
-    action three_tags_llc() {
+    @hidden action three_tags_llc() {
         meta.vlan_depth = 3;
         meta.vlan0 = PRESENT ++ hdr.vlan0.value[11:0];
         meta.vlan1 = PRESENT ++ hdr.vlan1.value[11:0];
@@ -68,15 +68,14 @@ control Classify(inout headers_t hdr, inout meta_t meta) {
             (true, true, true, true, 0): three_tags();
             (true, true, true, true, 1): three_tags_llc();
         }
-        size = 8;
     }
 
-    action set_llc() {
+    @hidden action set_llc() {
         meta.llc_dsap = PRESENT ++ hdr.llc.dsap;
         meta.llc_ssap = PRESENT ++ hdr.llc.ssap;
     }
 
-    action set_labels(bit<3> depth) {
+    @hidden action set_labels(bit<3> depth) {
         meta.mpls_depth = depth;
     }
 
@@ -100,15 +99,14 @@ control Classify(inout headers_t hdr, inout meta_t meta) {
             (true, true, true, true, true, false): set_labels(5);
             (true, true, true, true, true, true): set_labels(6);
         }
-        size = 8;
     }
 
     // Addresses for rules, and word-wise minimum and maximum for the hash: the inner header if it is whole, else the
     // outer one. An IPv4 header behind labels with a wrong checksum is an Ethernet pseudowire's payload.
-    action none() { }
+    @hidden action none() { }
 
 #define SESSION_V4(where) \
-    action where##_v4_session() { \
+    @hidden action where##_v4_session() { \
         meta.ip_version = 4; \
         meta.src_v4 = hdr.where##_v4.src; \
         meta.dst_v4 = hdr.where##_v4.dst; \
@@ -116,7 +114,7 @@ control Classify(inout headers_t hdr, inout meta_t meta) {
         ARCH_MAX(meta.high0, hdr.where##_v4.src, hdr.where##_v4.dst); \
     }
 #define SESSION_V6(where) \
-    action where##_v6_session() { \
+    @hidden action where##_v6_session() { \
         meta.ip_version = 6; \
         meta.src_v6 = hdr.where##_v6.src0 ++ hdr.where##_v6.src1 ++ hdr.where##_v6.src2 ++ hdr.where##_v6.src3; \
         meta.dst_v6 = hdr.where##_v6.dst0 ++ hdr.where##_v6.dst1 ++ hdr.where##_v6.dst2 ++ hdr.where##_v6.dst3; \
@@ -148,9 +146,9 @@ control Classify(inout headers_t hdr, inout meta_t meta) {
         actions = { none; outer_v4_session; outer_v6_session; inner_v4_session; inner_v6_session; }
         const default_action = none();
         const entries = {
-            (1, 0, 0, 0, 1, 1): none();
-            (1, 0, 1, 0, 1, 1): none();
-            (1, 0, 0, 1, 1, 1): none();
+            (1, 0, 0, 0, 1, true): none();
+            (1, 0, 1, 0, 1, true): none();
+            (1, 0, 0, 1, 1, true): none();
             (1, 0, 0, 0, _, _): outer_v4_session();
             (0, 1, 0, 0, _, _): outer_v6_session();
             (1, 0, 1, 0, _, _): inner_v4_session();
@@ -158,12 +156,11 @@ control Classify(inout headers_t hdr, inout meta_t meta) {
             (1, 0, 0, 1, _, _): inner_v6_session();
             (0, 1, 0, 1, _, _): inner_v6_session();
         }
-        size = 16;
     }
 
     // The protocol: of the last extension header that was walked, else of the IP header itself.
 #define PROTOCOL(name, field) \
-    action name() { meta.protocol = field; }
+    @hidden action name() { meta.protocol = field; }
 
     PROTOCOL(outer_v4_protocol, hdr.outer_v4.protocol)
     PROTOCOL(outer_v6_protocol, hdr.outer_v6.next)
@@ -216,10 +213,9 @@ control Classify(inout headers_t hdr, inout meta_t meta) {
             (_, _, _, _, _, _, _, 1, _, _, _, true): outer_e0_protocol();
             (_, _, _, _, _, _, _, 1, _, _, _, _): outer_v6_protocol();
         }
-        size = 16;
     }
 
-    action set_ports() {
+    @hidden action set_ports() {
         meta.has_ports = 1;
         ARCH_MIN(meta.low_port, hdr.ports.src, hdr.ports.dst);
         ARCH_MAX(meta.high_port, hdr.ports.src, hdr.ports.dst);

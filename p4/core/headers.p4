@@ -195,17 +195,18 @@ struct parsed_t {
     bit<1> fragment;        // of the header that the parse settled on
 }
 
-// What egress must know of a frame.
-struct passed_t {
-    @field_list(1) bit<8>  replica;
-    @field_list(1) bit<8>  reason;
-    @field_list(1) bit<2>  role;       // of the port that it came in by
-    @field_list(1) bit<1>  side;       // likewise
-    @field_list(1) bit<8>  link;       // that it came from, or returns to
-    @field_list(1) bit<16> pair;       // that it goes to, or came from
-    @field_list(1) bit<8>  edit;
-    @field_list(1) bit<16> tpid;       // of the steering header to push
-    @field_list(1) bit<16> tag;        // its second half
+// What egress must know of a frame; on TNA a header of its own carries it there.
+ARCH_PASSED passed_t {
+    ARCH_KEEP bit<8>  replica;
+    ARCH_KEEP bit<8>  reason;
+    ARCH_KEEP bit<8>  role;       // of the port that it came in by
+    ARCH_PADDING
+    ARCH_KEEP bit<1>  side;       // likewise
+    ARCH_KEEP bit<8>  link;       // that it came from, or returns to
+    ARCH_KEEP bit<16> pair;       // that it goes to, or came from
+    ARCH_KEEP bit<8>  edit;
+    ARCH_KEEP bit<16> tpid;       // of the steering header to push
+    ARCH_KEEP bit<16> tag;        // its second half
 }
 
 struct meta_t {
@@ -216,7 +217,7 @@ struct meta_t {
     // Ports.
     bit<9>   ingress_port;
     bit<9>   peer;          // the other port of the link
-    bit<9>   out;           // where the frame leaves
+    bit<9>   exit_port;     // where the frame leaves
     bit<1>   drop;
     bit<1>   clone;         // a copy goes to `pair_port`
     bit<9>   pair_port;
@@ -233,7 +234,7 @@ struct meta_t {
     bit<9>   llc_ssap;
 
     // Session: the header that the parse settled on.
-    bit<1>   wrong_checksum;
+    bool     wrong_checksum;
     bit<4>   ip_version;
     bit<8>   protocol;
     bit<1>   has_ports;

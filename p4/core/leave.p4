@@ -32,7 +32,7 @@ control Mtu(inout meta_t meta, in bit<9> port) {
 
 // The steering header on the way to an appliance.
 control Steer(inout headers_t hdr, inout meta_t meta) {
-    action push() {
+    @hidden action push() {
         hdr.steering.setValid();
         hdr.steering.value = meta.passed.tag;
         hdr.steering.type = hdr.eth.type;
@@ -48,7 +48,7 @@ control Steer(inout headers_t hdr, inout meta_t meta) {
 
 // Every frame in one cell, by reason, and by the link or pair that it came from. A control can be counted in at one
 // place of a pipeline only; where an architecture ends frames at two, there are two of these.
-#define VERDICTS(name, verdicts_id, link_verdicts_id, pair_verdicts_id) \
+#define VERDICTS(name, count, verdicts_id, link_verdicts_id, pair_verdicts_id) \
     control name(in meta_t meta) { \
         ARCH_COUNTER(verdicts, ".verdicts", bit<5>, VERDICT_CELLS, verdicts_id, "Every frame, by reason.") \
         ARCH_COUNTER(link_verdicts, ".link_verdicts", bit<13>, LINK_VERDICT_CELLS, link_verdicts_id, \
@@ -56,16 +56,16 @@ control Steer(inout headers_t hdr, inout meta_t meta) {
         ARCH_COUNTER(pair_verdicts, ".pair_verdicts", bit<14>, PAIR_VERDICT_CELLS, pair_verdicts_id, \
                      "Frames from pair ports: pair * 32 + reason.") \
         apply { \
-            verdicts.count(meta.passed.reason[4:0]); \
+            count(verdicts, meta.passed.reason[4:0]); \
             if (meta.passed.role == ROLE_LINK) { \
-                link_verdicts.count(meta.passed.link ++ meta.passed.reason[4:0]); \
+                count(link_verdicts, meta.passed.link ++ meta.passed.reason[4:0]); \
             } else if (meta.passed.role != ROLE_NONE) { \
-                pair_verdicts.count(meta.passed.pair[8:0] ++ meta.passed.reason[4:0]); \
+                count(pair_verdicts, meta.passed.pair[8:0] ++ meta.passed.reason[4:0]); \
             } \
         } \
     }
 
-VERDICTS(Verdicts, 0x12000001, 0x12000002, 0x12000003)
+VERDICTS(Verdicts, ARCH_COUNT_OUT, 0x12000001, 0x12000002, 0x12000003)
 
 // What leaves, by where it leaves.
 control Exits(in meta_t meta, in bit<9> port) {
@@ -76,26 +76,26 @@ control Exits(in meta_t meta, in bit<9> port) {
                  "Frames sent, by port; keep-alives included.")
     ARCH_COUNTER(copies, ".copies", bit<10>, PAIR_CELLS, 0x12000008,
                  "Copies to appliances: pair * 2 + (1 if lost).")
-    ARCH_COUNTER(port_missed, ".port_missed", bit<9>, PORT_CELLS, 0x12000009,
+    @noWarn("unused") ARCH_COUNTER(port_missed, ".port_missed", bit<9>, PORT_CELLS, 0x12000009,
                  "Frames that the target could not take in, by port; not of the program's counting.")
-    ARCH_COUNTER(port_lost, ".port_lost", bit<9>, PORT_CELLS, 0x1200000a,
+    @noWarn("unused") ARCH_COUNTER(port_lost, ".port_lost", bit<9>, PORT_CELLS, 0x1200000a,
                  "Frames that the target could not send after all, by port; not of the program's counting.")
     ARCH_COUNTER(probes_out, ".probes_out", bit<9>, PORT_CELLS, 0x1200000b, "Keep-alives sent, by port.")
 
     apply {
         if (meta.passed.replica == REPLICA_COPY) {
-            copies.count(meta.passed.pair[8:0] ++ meta.lost);
+            ARCH_COUNT_OUT(copies, meta.passed.pair[8:0] ++ meta.lost);
         } else if (meta.lost == 0) {
             if (meta.passed.replica == REPLICA_PROBE) {
-                probes_out.count(port);
+                ARCH_COUNT_OUT(probes_out, port);
             } else if (meta.passed.reason == REASON_FORWARDED) {
-                pair_out.count(meta.passed.pair[8:0] ++ meta.passed.side);
+                ARCH_COUNT_OUT(pair_out, meta.passed.pair[8:0] ++ meta.passed.side);
             } else if (meta.passed.reason == REASON_RETURNED) {
-                link_out.count(meta.passed.link ++ meta.passed.side);
+                ARCH_COUNT_OUT(link_out, meta.passed.link ++ meta.passed.side);
             }
         }
         if (meta.lost == 0 && meta.passed.reason != REASON_KEEP_ALIVE) {
-            port_out.count(port);
+            ARCH_COUNT_OUT(port_out, port);
         }
     }
 }
@@ -108,11 +108,11 @@ control Leave(inout headers_t hdr, inout meta_t meta, in bit<9> port) {
     Verdicts() verdicts;
     Exits() exits;
 
-    action longer() {
+    @hidden action longer() {
         meta.length = meta.length + STEERING_BYTES;
     }
 
-    action too_long() {
+    @hidden action too_long() {
         meta.lost = 1;
         meta.passed.reason = REASON_MTU_EXCEEDED;
     }

@@ -62,29 +62,38 @@
     (0, 0, PROTO_OPTIONS): extension; \
     (0, 0, PROTO_FRAGMENT): fragment;
 
-// IPv4 options, a word at a time: `state` extracts `word` and goes on to `next`.
-#define OPTION_STATE(state, word, next) \
-    state state { \
+// IPv4 options, a word at a time: state `name` extracts `word` and goes on to `next`.
+#define OPTION_STATE(name, word, next) \
+    state name { \
         pkt.extract(word); \
         transition next; \
     }
 
-#define OPTION_STATES(where) \
-    OPTION_STATE(where##_options10, hdr.where##_options.w0, where##_options9) \
-    OPTION_STATE(where##_options9, hdr.where##_options.w1, where##_options8) \
-    OPTION_STATE(where##_options8, hdr.where##_options.w2, where##_options7) \
-    OPTION_STATE(where##_options7, hdr.where##_options.w3, where##_options6) \
-    OPTION_STATE(where##_options6, hdr.where##_options.w4, where##_options5) \
-    OPTION_STATE(where##_options5, hdr.where##_options.w5, where##_options4) \
-    OPTION_STATE(where##_options4, hdr.where##_options.w6, where##_options3) \
-    OPTION_STATE(where##_options3, hdr.where##_options.w7, where##_options2) \
-    OPTION_STATE(where##_options2, hdr.where##_options.w8, where##_options1) \
-    OPTION_STATE(where##_options1, hdr.where##_options.w9, where##_v4_whole)
+// The same where the target adds up the checksum on the way.
+#define ADDED_OPTION_STATE(name, word, next) \
+    state name { \
+        pkt.extract(word); \
+        ARCH_CHECKSUM_ADD(word); \
+        transition next; \
+    }
+
+#define OPTION_STATES(where, option_state) \
+    option_state(where##_options10, hdr.where##_options.w0, where##_options9) \
+    option_state(where##_options9, hdr.where##_options.w1, where##_options8) \
+    option_state(where##_options8, hdr.where##_options.w2, where##_options7) \
+    option_state(where##_options7, hdr.where##_options.w3, where##_options6) \
+    option_state(where##_options6, hdr.where##_options.w4, where##_options5) \
+    option_state(where##_options5, hdr.where##_options.w5, where##_options4) \
+    option_state(where##_options4, hdr.where##_options.w6, where##_options3) \
+    option_state(where##_options3, hdr.where##_options.w7, where##_options2) \
+    option_state(where##_options2, hdr.where##_options.w8, where##_options1) \
+    option_state(where##_options1, hdr.where##_options.w9, where##_v4_whole)
 
 // An IPv4 header that is whole with its options.
-#define IPV4_STATES(where, whole_tunnels) \
+#define IPV4_STATES(where, whole_tunnels, add, verify) \
     state where##_v4 { \
         pkt.extract(hdr.where##_v4); \
+        add \
         transition select(hdr.where##_v4.version, hdr.where##_v4.ihl) { \
             (4, 5): where##_v4_whole; \
             (4, 6): where##_options1; \
@@ -102,6 +111,7 @@
     } \
     state where##_v4_whole { \
         meta.parsed.where##_v4 = 1; \
+        verify \
         transition select(hdr.where##_v4.offset, hdr.where##_v4.more_fragments, hdr.where##_v4.protocol) { \
             whole_tunnels \
             WHOLE_PORT_CASES \
@@ -180,6 +190,8 @@
     EXTENSION_STATES(where, 3, accept, accept, tunnels, whole_tunnels)
 
 parser FrameParser(packet_in pkt, inout headers_t hdr, inout meta_t meta) {
+    ARCH_CHECKSUM
+
     state start {
         pkt.extract(hdr.eth);
         transition select(hdr.eth.type) {
@@ -282,8 +294,8 @@ parser FrameParser(packet_in pkt, inout headers_t hdr, inout meta_t meta) {
         }
     }
 
-    IPV4_STATES(outer, OUTER_WHOLE_TUNNEL_CASES)
-    OPTION_STATES(outer)
+    IPV4_STATES(outer, OUTER_WHOLE_TUNNEL_CASES, ARCH_CHECKSUM_ADD(hdr.outer_v4);, ARCH_CHECKSUM_VERIFY)
+    OPTION_STATES(outer, ADDED_OPTION_STATE)
     IPV6_STATES(outer, OUTER_TUNNEL_CASES, OUTER_WHOLE_TUNNEL_CASES)
 
     state gre {
@@ -314,8 +326,8 @@ parser FrameParser(packet_in pkt, inout headers_t hdr, inout meta_t meta) {
         }
     }
 
-    IPV4_STATES(inner, INNER_WHOLE_TUNNEL_CASES)
-    OPTION_STATES(inner)
+    IPV4_STATES(inner, INNER_WHOLE_TUNNEL_CASES, , )
+    OPTION_STATES(inner, OPTION_STATE)
     IPV6_STATES(inner, INNER_TUNNEL_CASES, INNER_WHOLE_TUNNEL_CASES)
 
     state later_fragment {

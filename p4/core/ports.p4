@@ -28,7 +28,7 @@ control Ports(inout meta_t meta) {
         meta.passed.link = link;
         meta.passed.side = side;
         meta.peer = peer_port;
-        meta.out = peer_port;
+        meta.exit_port = peer_port;
     }
 
     @id(0x01000003) @name(".pair_port") @brief("A pair's port; side 0 LAN, 1 WAN.")
@@ -63,7 +63,7 @@ control Ports(inout meta_t meta) {
     }
 
     // Of a frame to an appliance; in native mode the tag waits for the core.
-    action dot1q_tag() {
+    @hidden action dot1q_tag() {
         meta.passed.tag = (meta.steering_base + (bit<16>)meta.passed.link) & 0x0fff;
     }
 
@@ -73,7 +73,7 @@ control Ports(inout meta_t meta) {
         if (meta.steering_mode == STEERING_DOT1Q) {
             dot1q_tag();
         }
-        port_in.count(meta.ingress_port);
+        ARCH_COUNT_IN(port_in, meta.ingress_port);
     }
 }
 

@@ -8,8 +8,6 @@ control Rules(inout headers_t hdr, inout meta_t meta) {
     ARCH_DIRECT_COUNTER(rules_v4_counter, ".rules_v4_counter", 0x13000001, "Frames that an entry matched.")
     ARCH_DIRECT_COUNTER(rules_v6_counter, ".rules_v6_counter", 0x13000002, "Frames that an entry matched.")
 
-    // Each table has a counter of its own, and on Tofino an action counts by itself; so there are two of each, under
-    // one id and name.
 #define RULE_KEY_OF_TAGS \
     meta.passed.link: ternary @id(1) @name("link"); \
     meta.vlan_depth: ternary @id(2) @name("vlan_depth"); \
@@ -32,21 +30,21 @@ control Rules(inout headers_t hdr, inout meta_t meta) {
     @id(0x01000006) @name(".rule_bypass") @brief("To the peer port.")
     action rule_bypass() {
         meta.passed.reason = REASON_FLOW_BYPASS;
-        ARCH_DIRECT_COUNT
+        ARCH_DIRECT_COUNT(rules_v4_counter)
     }
 
     @id(0x01000007) @name(".rule_drop") @brief("Drop.")
     action rule_drop() {
         meta.passed.reason = REASON_FLOW_DROP;
         meta.drop = 1;
-        ARCH_DIRECT_COUNT
+        ARCH_DIRECT_COUNT(rules_v4_counter)
     }
 
     @id(0x01000008) @name(".rule_to_unit") @brief("Balance over the unit's pairs.")
     action rule_to_unit(@id(1) bit<8> unit) {
         meta.balance = 1;
         meta.unit = unit;
-        ARCH_DIRECT_COUNT
+        ARCH_DIRECT_COUNT(rules_v4_counter)
     }
 
     @id(0x01000009) @name(".rule_copy_to_unit") @brief("To the peer port, and a copy to the unit.")
@@ -54,8 +52,11 @@ control Rules(inout headers_t hdr, inout meta_t meta) {
         meta.balance = 1;
         meta.copy = 1;
         meta.unit = unit;
-        ARCH_DIRECT_COUNT
+        ARCH_DIRECT_COUNT(rules_v4_counter)
     }
+
+    // Where an action counts by itself, the second table has actions of its own.
+    ARCH_RULE_ACTIONS_V6
 
     @id(0x01000018) @name(".no_rule") @brief("To the peer port: no rule matches.")
     action no_rule() {
@@ -87,7 +88,13 @@ control Rules(inout headers_t hdr, inout meta_t meta) {
             meta.dst_v6: ternary @id(14) @name("dst_ip");
             RULE_KEY_OF_PORTS
         }
-        actions = { rule_bypass; rule_drop; rule_to_unit; rule_copy_to_unit; @defaultonly no_rule; }
+        actions = {
+            ARCH_RULE_ACTION_V6(rule_bypass);
+            ARCH_RULE_ACTION_V6(rule_drop);
+            ARCH_RULE_ACTION_V6(rule_to_unit);
+            ARCH_RULE_ACTION_V6(rule_copy_to_unit);
+            @defaultonly no_rule;
+        }
         const default_action = no_rule();
         size = RULES_V6_SIZE;
         ARCH_COUNTERS_OF(rules_v6_counter)

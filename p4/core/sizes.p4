@@ -95,7 +95,7 @@ const bit<8> REASON_UNKNOWN_PORT = 22;
 // Parameters of table entries.
 const bit<8> STEERING_NATIVE = 0;
 const bit<8> STEERING_DOT1Q = 1;
-const bit<8> METHOD_LAYER_3 = 0;
+@noWarn("unused") const bit<8> METHOD_LAYER_3 = 0;
 const bit<8> METHOD_LAYER_4 = 1;
 const bit<8> METHOD_DST_IP = 2;
 const bit<8> METHOD_SRC_IP = 3;
@@ -103,10 +103,10 @@ const bit<1> SIDE_LAN = 0;
 const bit<1> SIDE_WAN = 1;
 
 // What a port is for.
-const bit<2> ROLE_NONE = 0;
-const bit<2> ROLE_LINK = 1;
-const bit<2> ROLE_PAIR = 2;
-const bit<2> ROLE_COPY_PAIR = 3;
+const bit<8> ROLE_NONE = 0;
+const bit<8> ROLE_LINK = 1;
+const bit<8> ROLE_PAIR = 2;
+const bit<8> ROLE_COPY_PAIR = 3;
 
 // What a pair does with its share.
 const bit<2> PAIR_UP = 0;
@@ -120,7 +120,7 @@ const bit<8> REPLICA_PACKET_OUT = 2;
 const bit<8> REPLICA_PROBE = 3;
 
 // What is done to the steering header on the way out.
-const bit<8> EDIT_NONE = 0;
+@noWarn("unused") const bit<8> EDIT_NONE = 0;
 const bit<8> EDIT_PUSH = 1;
 
 const bit<16> ETHERNET_BYTES = 14;

@@ -17,6 +17,16 @@ const bit<64> NANOSECONDS = 1000;
 #define ARCH_HEADERS
 #define ARCH_METADATA bit<16> zero;
 
+// Egress has all metadata of a frame; those of `passed_t` are kept for copies.
+#define ARCH_PASSED struct
+#define ARCH_PADDING
+#define ARCH_KEEP @field_list(1)
+
+// The checksum is verified between parser and ingress.
+#define ARCH_CHECKSUM
+#define ARCH_CHECKSUM_ADD(header)
+#define ARCH_CHECKSUM_VERIFY
+
 // Extension headers of any length: the first eight bytes, then what `length` says in units of eight bytes.
 #define ARCH_EXTENSION_REST varbit<16320> rest;
 #define ARCH_EXTENSION_LENGTHS 0x0000 &&& 0x0000
@@ -30,13 +40,21 @@ const bit<64> NANOSECONDS = 1000;
 #define ARCH_CRC32(name)
 #define ARCH_HASH(name, to, ...) hash(to, HashAlgorithm.crc32, 64w0, { __VA_ARGS__ }, 64w0x100000000)
 
-#define ARCH_COUNTER(name, full_name, index, cells, number, text) \
-    @id(number) @name(full_name) @brief(text) counter<index>(cells, CounterType.packets_and_bytes) name;
+#define ARCH_COUNTER(instance, full_name, index, cells, number, text) \
+    @id(number) @name(full_name) @brief(text) counter<index>(cells, CounterType.packets_and_bytes) instance;
 
 // v1model counts by itself whenever an entry matches.
-#define ARCH_DIRECT_COUNTER(name, full_name, number, text) \
-    @id(number) @name(full_name) @brief(text) direct_counter(CounterType.packets_and_bytes) name;
-#define ARCH_DIRECT_COUNT
+#define ARCH_DIRECT_COUNTER(instance, full_name, number, text) \
+    @id(number) @name(full_name) @brief(text) direct_counter(CounterType.packets_and_bytes) instance;
+#define ARCH_DIRECT_COUNT(counter)
 #define ARCH_COUNTERS_OF(name) counters = name;
+
+// Bytes as they came in.
+#define ARCH_COUNT_IN(counter, index) counter.count(index)
+#define ARCH_COUNT_OUT(counter, index) counter.count(index)
+
+// Both rule tables have the same actions.
+#define ARCH_RULE_ACTIONS_V6
+#define ARCH_RULE_ACTION_V6(action) action
 
 #endif

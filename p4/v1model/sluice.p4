@@ -22,12 +22,12 @@ parser SluiceParser(packet_in pkt, out headers_t hdr, inout meta_t meta, inout s
 
     state start {
         transition select(standard.ingress_port) {
-            CPU_PORT: packet_out;
+            CPU_PORT: from_controller;
             default: from_wire;
         }
     }
 
-    state packet_out {
+    state from_controller {
         pkt.extract(hdr.packet_out);
         transition from_wire;
     }
@@ -74,12 +74,12 @@ control SluiceIngress(inout headers_t hdr, inout meta_t meta, inout standard_met
             if (hdr.keep_alive.isValid()) {
                 meta.passed.replica = REPLICA_PROBE;
             }
-            meta.out = hdr.packet_out.egress_port[8:0];
+            meta.exit_port = hdr.packet_out.egress_port[8:0];
             hdr.packet_out.setInvalid();
         } else {
             ports.apply(meta);
             if (meta.passed.role == ROLE_LINK) {
-                meta.wrong_checksum = (bit<1>)standard.checksum_error;
+                meta.wrong_checksum = standard.checksum_error == 1;
                 classify.apply(hdr, meta);
                 session_hash.apply(meta);
                 rules.apply(hdr, meta);
@@ -88,7 +88,7 @@ control SluiceIngress(inout headers_t hdr, inout meta_t meta, inout standard_met
                 back.apply(hdr, meta);
             }
         }
-        standard.egress_spec = meta.out;
+        standard.egress_spec = meta.exit_port;
         if (meta.drop == 1) {
             standard.egress_spec = SINK_PORT;
         }
