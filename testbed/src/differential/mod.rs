@@ -2,11 +2,12 @@
 //! and must give the same answers, byte for byte and counter for counter.
 //!
 //! Tables ([`contents`]) and frames ([`frames`], [`traffic`]) come from a seed; [`compare`] puts two data planes
-//! ([`plane`]) side by side; a difference is shrunk ([`shrink`]) and written as a vector file.
+//! ([`plane`]) side by side; a difference is shrunk ([`shrink`]) and written as a vector file ([`vector`]).
 
 pub mod compare;
 pub mod contents;
 pub mod coverage;
+pub mod entry_text;
 pub mod frames;
 pub mod plane;
 mod rules;
@@ -14,3 +15,4 @@ pub mod run;
 pub mod shrink;
 pub mod software;
 pub mod traffic;
+pub mod vector;
