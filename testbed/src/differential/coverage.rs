@@ -19,13 +19,15 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Notes a frame and what became of it.
-    pub fn note(&mut self, frame: &[u8], outcome: &Outcome) {
+    /// Notes a frame and what became of it; only what comes in by a link is parsed.
+    pub fn note(&mut self, frame: &[u8], outcome: &Outcome, from_link: bool) {
         if let Ending::Counted(reason) = outcome.ending {
             *self.reasons.entry(reason).or_default() += 1;
         }
-        for kind in kinds(frame) {
-            *self.kinds.entry(kind).or_default() += 1;
+        if from_link {
+            for kind in kinds(frame) {
+                *self.kinds.entry(kind).or_default() += 1;
+            }
         }
     }
 
@@ -88,7 +90,7 @@ impl fmt::Display for Coverage {
             let note = if seen == 0 { "   NEVER SEEN" } else { "" };
             writeln!(f, "  {:<28}{seen:>10}{note}", Ending::Counted(*reason).to_string())?;
         }
-        writeln!(f, "frames by kind:")?;
+        writeln!(f, "frames from links by kind:")?;
         for (kind, seen) in &self.kinds {
             writeln!(f, "  {kind:<28}{seen:>10}")?;
         }

@@ -73,3 +73,24 @@ pub trait Plane {
     /// [`crate::error::Error::Plane`] when they cannot be read.
     fn counts(&mut self) -> Result<Counts>;
 }
+
+/// How a frame ended, by the cells of `verdicts` before and after it.
+#[must_use]
+pub fn ending(before: &[Count], after: &[Count]) -> Ending {
+    let rose: Vec<(usize, u64)> = before
+        .iter()
+        .zip(after)
+        .enumerate()
+        .map(|(slot, (before, after))| (slot, after.packets.wrapping_sub(before.packets)))
+        .filter(|(_, packets)| *packets != 0)
+        .collect();
+    let reason = |slot| Reason::ALL.iter().copied().find(|reason: &Reason| reason.slot() == slot);
+    match rose.as_slice() {
+        [] => Ending::Odd("counted in no cell of verdicts".into()),
+        [(slot, 1)] => match reason(*slot) {
+            Some(reason) => Ending::Counted(reason),
+            None => Ending::Odd(format!("counted in verdicts[{slot}], which is no reason")),
+        },
+        several => Ending::Odd(format!("counted in several cells of verdicts: {several:?}")),
+    }
+}

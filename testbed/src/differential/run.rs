@@ -1,6 +1,5 @@
 //! The differential run: random tables, random frames, two data planes, until they differ or the frames are used up.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use dataplane::PortId;
@@ -89,7 +88,7 @@ pub fn run(
         let pool = traffic::pool(&mut rng, &options.corpus);
         let contents = Contents::draw(&mut rng, &options.ports, &pool);
         let sent: Vec<Sent> = (0..count).map(|_| traffic::draw(&mut rng, &contents, &pool)).collect();
-        let difference = compare(&mut planes, &contents.entries, &sent, &mut frames, &mut coverage)?;
+        let difference = compare(&mut planes, &contents, &sent, &mut frames, &mut coverage)?;
         progress(frames, &coverage);
         if let Some((at, difference)) = difference {
             let (port, frame) = sent.get(at).cloned().unwrap_or_default();
@@ -107,16 +106,17 @@ pub fn run(
 /// One set of tables; the index of the frame about which the planes differ.
 fn compare(
     planes: &mut SideBySide<'_>,
-    entries: &[Entry],
+    contents: &Contents,
     sent: &[Sent],
     frames: &mut u64,
     coverage: &mut Coverage,
 ) -> Result<Option<(usize, Difference)>> {
+    let entries = contents.entries.as_slice();
     planes.load(entries)?;
     for (index, (port, frame)) in sent.iter().enumerate() {
         let (outcome, difference) = planes.frame(*port, frame)?;
         *frames += 1;
-        coverage.note(frame, &outcome);
+        coverage.note(frame, &outcome, contents.link_ports.contains(port));
         if let Some(difference) = difference {
             return Ok(Some((index, difference)));
         }
@@ -147,8 +147,9 @@ fn first_miscount(
     Ok((sent.len().saturating_sub(1), after_all))
 }
 
-/// Where captures of others are, when nobody says.
+/// Ports that every target has for frames: the last three are BMv2's drop port, the controller's, and the one that
+/// the P4 program drops by.
 #[must_use]
-pub fn odd_captures() -> PathBuf {
-    PathBuf::from("../shared/captures/odd")
+pub fn ports() -> Vec<PortId> {
+    (0..509).map(PortId).collect()
 }

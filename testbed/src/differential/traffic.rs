@@ -4,7 +4,7 @@ use dataplane::steering::STEERING_OFFSET;
 use dataplane::{Core, LinkIndex, PortId, SteeringMode};
 
 use super::contents::Contents;
-use super::frames::{generate, mutate};
+use super::frames::{generate, keep_alive_frame, mutate};
 use crate::rng::Rng;
 
 /// Frames that the tables are made to suit.
@@ -42,8 +42,10 @@ pub fn draw(rng: &mut Rng, contents: &Contents, pool: &[Vec<u8>]) -> (PortId, Ve
         _ => (&contents.unknown_ports, rng.chance(1, 2)),
     };
     let port = rng.pick(ports).or_else(|| rng.pick(&contents.link_ports)).copied().unwrap_or_default();
-    // Steered frames on links are opaque; untagged ones on pair ports are dropped: a few of each.
-    if rng.chance(if from_pair { 85 } else { 3 }, 100) {
+    // Steered frames on links are opaque, keep-alives too; unsteered ones on pair ports are dropped: a few of each.
+    if rng.chance(if from_pair { 6 } else { 1 }, 100) {
+        frame = keep_alive_frame(rng);
+    } else if rng.chance(if from_pair { 85 } else { 3 }, 100) {
         steer(rng, contents, &mut frame);
         if rng.chance(1, 10) {
             mutate(rng, &mut frame);

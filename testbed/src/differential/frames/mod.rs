@@ -41,6 +41,14 @@ pub fn generate(rng: &mut Rng) -> Vec<u8> {
     frame
 }
 
+/// A keep-alive's EtherType and what stands behind it.
+pub fn keep_alive_frame(rng: &mut Rng) -> Vec<u8> {
+    let mut frame = macs(rng);
+    frame.extend_from_slice(&TYPE_KEEP_ALIVE.to_be_bytes());
+    frame.extend(keep_alive(rng));
+    frame
+}
+
 fn macs(rng: &mut Rng) -> Vec<u8> {
     let mut macs = rng.bytes(12);
     match rng.below(4) {
