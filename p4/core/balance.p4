@@ -172,35 +172,18 @@ control Balance(inout meta_t meta) {
         meta.passed.tag = meta.core ++ meta.passed.link;
     }
 
-    @hidden action no_session(bit<8> reason) {
-        meta.passed.reason = reason;
+    @hidden action no_session() {
+        meta.passed.reason = meta.no_session;
         meta.balance = 0;
-    }
-
-    @hidden action has_session() { }
-
-    @hidden
-    table without_session {
-        key = {
-            meta.ip_version: exact;
-            meta.parsed.vlan_too_deep: exact;
-            meta.parsed.mpls_too_deep: exact;
-        }
-        actions = { no_session; has_session; }
-        const default_action = has_session();
-        const entries = {
-            (0, 0, 0): no_session(REASON_NOT_IP);
-            (0, 1, 0): no_session(REASON_VLAN_TOO_DEEP);
-            (0, 0, 1): no_session(REASON_MPLS_TOO_DEEP);
-        }
     }
 
     apply {
         if (meta.balance == 1) {
-            without_session.apply();
-        }
-        if (meta.balance == 1) {
-            units.apply();
+            if (meta.ip_version == 0) {
+                no_session();
+            } else {
+                units.apply();
+            }
         }
         if (meta.balance == 1) {
             bucket_of.apply();

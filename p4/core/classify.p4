@@ -158,22 +158,69 @@ control Classify(inout headers_t hdr, inout meta_t meta) {
         }
     }
 
-    // The protocol: of the last extension header that was walked, else of the IP header itself.
+    // The protocol: of the last extension header that was walked, else of the IP header itself; and whether it has ports.
 #define PROTOCOL(name, field) \
-    @hidden action name() { meta.protocol = field; }
+    @hidden action name(bit<1> has_ports) { \
+        meta.protocol = field; \
+        meta.has_ports = has_ports; \
+    }
 
-    PROTOCOL(outer_v4_protocol, hdr.outer_v4.protocol)
-    PROTOCOL(outer_v6_protocol, hdr.outer_v6.next)
-    PROTOCOL(outer_e0_protocol, hdr.outer_ext.e0.next)
-    PROTOCOL(outer_e1_protocol, hdr.outer_ext.e1.next)
-    PROTOCOL(outer_e2_protocol, hdr.outer_ext.e2.next)
-    PROTOCOL(outer_e3_protocol, hdr.outer_ext.e3.next)
     PROTOCOL(inner_v4_protocol, hdr.inner_v4.protocol)
-    PROTOCOL(inner_v6_protocol, hdr.inner_v6.next)
-    PROTOCOL(inner_e0_protocol, hdr.inner_ext.e0.next)
-    PROTOCOL(inner_e1_protocol, hdr.inner_ext.e1.next)
-    PROTOCOL(inner_e2_protocol, hdr.inner_ext.e2.next)
     PROTOCOL(inner_e3_protocol, hdr.inner_ext.e3.next)
+    PROTOCOL(inner_e2_protocol, hdr.inner_ext.e2.next)
+    PROTOCOL(inner_e1_protocol, hdr.inner_ext.e1.next)
+    PROTOCOL(inner_e0_protocol, hdr.inner_ext.e0.next)
+    PROTOCOL(inner_next_protocol, hdr.inner_v6.next)
+    PROTOCOL(outer_v4_protocol, hdr.outer_v4.protocol)
+    PROTOCOL(outer_e3_protocol, hdr.outer_ext.e3.next)
+    PROTOCOL(outer_e2_protocol, hdr.outer_ext.e2.next)
+    PROTOCOL(outer_e1_protocol, hdr.outer_ext.e1.next)
+    PROTOCOL(outer_e0_protocol, hdr.outer_ext.e0.next)
+    PROTOCOL(outer_next_protocol, hdr.outer_v6.next)
+
+    // The protocols that have ports, and any other. `header` says which header is the one, `before` and `after` that the
+    // others do not matter.
+#define PROTOCOL_ENTRIES(header, before, after, action) \
+    (header, true, before PROTO_TCP after): action(1); \
+    (header, true, before PROTO_UDP after): action(1); \
+    (header, true, before PROTO_DCCP after): action(1); \
+    (header, true, before PROTO_SCTP after): action(1); \
+    (header, true, before PROTO_UDP_LITE after): action(1); \
+    (header, _, before _ after): action(0);
+#define INNER_V4 1, 0, _, _, _, _, _, _, _, _, _, _
+#define INNER_E3 0, 1, true, _, _, _, _, _, _, _, _, _
+#define INNER_E2 0, 1, false, true, _, _, _, _, _, _, _, _
+#define INNER_E1 0, 1, false, false, true, _, _, _, _, _, _, _
+#define INNER_E0 0, 1, false, false, false, true, _, _, _, _, _, _
+#define INNER_V6 0, 1, false, false, false, false, _, _, _, _, _, _
+#define OUTER_V4 0, 0, _, _, _, _, 1, 0, _, _, _, _
+#define OUTER_E3 0, 0, _, _, _, _, 0, 1, true, _, _, _
+#define OUTER_E2 0, 0, _, _, _, _, 0, 1, false, true, _, _
+#define OUTER_E1 0, 0, _, _, _, _, 0, 1, false, false, true, _
+#define OUTER_E0 0, 0, _, _, _, _, 0, 1, false, false, false, true
+#define OUTER_V6 0, 0, _, _, _, _, 0, 1, false, false, false, false
+#define BEFORE1 _,
+#define BEFORE2 _, _,
+#define BEFORE3 _, _, _,
+#define BEFORE4 _, _, _, _,
+#define BEFORE5 _, _, _, _, _,
+#define BEFORE6 _, _, _, _, _, _,
+#define BEFORE7 _, _, _, _, _, _, _,
+#define BEFORE8 _, _, _, _, _, _, _, _,
+#define BEFORE9 _, _, _, _, _, _, _, _, _,
+#define BEFORE10 _, _, _, _, _, _, _, _, _, _,
+#define BEFORE11 _, _, _, _, _, _, _, _, _, _, _,
+#define AFTER1 , _
+#define AFTER2 , _, _
+#define AFTER3 , _, _, _
+#define AFTER4 , _, _, _, _
+#define AFTER5 , _, _, _, _, _
+#define AFTER6 , _, _, _, _, _, _
+#define AFTER7 , _, _, _, _, _, _, _
+#define AFTER8 , _, _, _, _, _, _, _, _
+#define AFTER9 , _, _, _, _, _, _, _, _, _
+#define AFTER10 , _, _, _, _, _, _, _, _, _, _
+#define AFTER11 , _, _, _, _, _, _, _, _, _, _, _
 
     @hidden
     table protocol {
@@ -190,38 +237,78 @@ control Classify(inout headers_t hdr, inout meta_t meta) {
             hdr.outer_ext.e2.isValid(): ternary;
             hdr.outer_ext.e1.isValid(): ternary;
             hdr.outer_ext.e0.isValid(): ternary;
+            hdr.ports.isValid(): ternary;
+            hdr.inner_v4.protocol: ternary;
+            hdr.inner_ext.e3.next: ternary;
+            hdr.inner_ext.e2.next: ternary;
+            hdr.inner_ext.e1.next: ternary;
+            hdr.inner_ext.e0.next: ternary;
+            hdr.inner_v6.next: ternary;
+            hdr.outer_v4.protocol: ternary;
+            hdr.outer_ext.e3.next: ternary;
+            hdr.outer_ext.e2.next: ternary;
+            hdr.outer_ext.e1.next: ternary;
+            hdr.outer_ext.e0.next: ternary;
+            hdr.outer_v6.next: ternary;
         }
         actions = {
             none;
-            outer_v4_protocol; outer_v6_protocol;
-            outer_e0_protocol; outer_e1_protocol; outer_e2_protocol; outer_e3_protocol;
-            inner_v4_protocol; inner_v6_protocol;
-            inner_e0_protocol; inner_e1_protocol; inner_e2_protocol; inner_e3_protocol;
+            inner_v4_protocol;
+            inner_e3_protocol;
+            inner_e2_protocol;
+            inner_e1_protocol;
+            inner_e0_protocol;
+            inner_next_protocol;
+            outer_v4_protocol;
+            outer_e3_protocol;
+            outer_e2_protocol;
+            outer_e1_protocol;
+            outer_e0_protocol;
+            outer_next_protocol;
         }
         const default_action = none();
         const entries = {
-            (1, _, _, _, _, _, _, _, _, _, _, _): inner_v4_protocol();
-            (_, 1, true, _, _, _, _, _, _, _, _, _): inner_e3_protocol();
-            (_, 1, _, true, _, _, _, _, _, _, _, _): inner_e2_protocol();
-            (_, 1, _, _, true, _, _, _, _, _, _, _): inner_e1_protocol();
-            (_, 1, _, _, _, true, _, _, _, _, _, _): inner_e0_protocol();
-            (_, 1, _, _, _, _, _, _, _, _, _, _): inner_v6_protocol();
-            (_, _, _, _, _, _, 1, _, _, _, _, _): outer_v4_protocol();
-            (_, _, _, _, _, _, _, 1, true, _, _, _): outer_e3_protocol();
-            (_, _, _, _, _, _, _, 1, _, true, _, _): outer_e2_protocol();
-            (_, _, _, _, _, _, _, 1, _, _, true, _): outer_e1_protocol();
-            (_, _, _, _, _, _, _, 1, _, _, _, true): outer_e0_protocol();
-            (_, _, _, _, _, _, _, 1, _, _, _, _): outer_v6_protocol();
+            PROTOCOL_ENTRIES(INNER_V4, , AFTER11, inner_v4_protocol)
+            PROTOCOL_ENTRIES(INNER_E3, BEFORE1, AFTER10, inner_e3_protocol)
+            PROTOCOL_ENTRIES(INNER_E2, BEFORE2, AFTER9, inner_e2_protocol)
+            PROTOCOL_ENTRIES(INNER_E1, BEFORE3, AFTER8, inner_e1_protocol)
+            PROTOCOL_ENTRIES(INNER_E0, BEFORE4, AFTER7, inner_e0_protocol)
+            PROTOCOL_ENTRIES(INNER_V6, BEFORE5, AFTER6, inner_next_protocol)
+            PROTOCOL_ENTRIES(OUTER_V4, BEFORE6, AFTER5, outer_v4_protocol)
+            PROTOCOL_ENTRIES(OUTER_E3, BEFORE7, AFTER4, outer_e3_protocol)
+            PROTOCOL_ENTRIES(OUTER_E2, BEFORE8, AFTER3, outer_e2_protocol)
+            PROTOCOL_ENTRIES(OUTER_E1, BEFORE9, AFTER2, outer_e1_protocol)
+            PROTOCOL_ENTRIES(OUTER_E0, BEFORE10, AFTER1, outer_e0_protocol)
+            PROTOCOL_ENTRIES(OUTER_V6, BEFORE11, , outer_next_protocol)
         }
     }
 
     @hidden action set_ports() {
-        meta.has_ports = 1;
         ARCH_MIN(meta.low_port, hdr.ports.src, hdr.ports.dst);
         ARCH_MAX(meta.high_port, hdr.ports.src, hdr.ports.dst);
     }
 
+    // Why there is no session, where there is none.
+    @hidden action why(bit<8> reason) {
+        meta.no_session = reason;
+    }
+
+    @hidden
+    table without_session {
+        key = {
+            meta.parsed.vlan_too_deep: exact;
+            meta.parsed.mpls_too_deep: exact;
+        }
+        actions = { why; }
+        const default_action = why(REASON_NOT_IP);
+        const entries = {
+            (1, 0): why(REASON_VLAN_TOO_DEEP);
+            (0, 1): why(REASON_MPLS_TOO_DEEP);
+        }
+    }
+
     apply {
+        without_session.apply();
         tags.apply();
         labels.apply();
         session.apply();

@@ -238,6 +238,7 @@ struct meta_t {
     bit<4>   ip_version;
     bit<8>   protocol;
     bit<1>   has_ports;
+    bit<8>   no_session;    // the reason, where there is none
     bit<32>  src_v4;
     bit<32>  dst_v4;
     bit<128> src_v6;

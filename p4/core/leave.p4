@@ -88,10 +88,12 @@ control Exits(in meta_t meta, in bit<9> port) {
         } else if (meta.lost == 0) {
             if (meta.passed.replica == REPLICA_PROBE) {
                 ARCH_COUNT_OUT(probes_out, port);
-            } else if (meta.passed.reason == REASON_FORWARDED) {
-                ARCH_COUNT_OUT(pair_out, meta.passed.pair[8:0] ++ meta.passed.side);
-            } else if (meta.passed.reason == REASON_RETURNED) {
-                ARCH_COUNT_OUT(link_out, meta.passed.link ++ meta.passed.side);
+            } else if (meta.passed.replica == REPLICA_FRAME) {
+                if (meta.passed.reason == REASON_FORWARDED) {
+                    ARCH_COUNT_OUT(pair_out, meta.passed.pair[8:0] ++ meta.passed.side);
+                } else if (meta.passed.reason == REASON_RETURNED) {
+                    ARCH_COUNT_OUT(link_out, meta.passed.link ++ meta.passed.side);
+                }
             }
         }
         if (meta.lost == 0 && meta.passed.reason != REASON_KEEP_ALIVE) {

@@ -37,6 +37,19 @@ const MirrorType_t MIRROR_COPY = 1;
 #define ARCH_EXTRACT_EXTENSION(extension) pkt.extract(extension)
 #define ARCH_EXTRACT_FRAGMENT(extension) pkt.extract(extension)
 
+// The parser has 256 rows: of an inner header with options, addresses and protocol stand, and nothing behind them is
+// looked at; an inner header's extension headers are not walked.
+#define ARCH_INNER_OPTION_CASES \
+    (4, 6 &&& 14): inner_v4_bare; \
+    (4, 8 &&& 8): inner_v4_bare;
+#define ARCH_INNER_OPTION_STATES \
+    state inner_v4_bare { \
+        meta.parsed.inner_v4 = 1; \
+        transition accept; \
+    }
+#define ARCH_INNER_EXTENSION_CASES NO_EXTENSION_CASES
+#define ARCH_INNER_WALK_STATES
+
 #define ARCH_MIN(to, a, b) to = min(a, b)
 #define ARCH_MAX(to, a, b) to = max(a, b)
 

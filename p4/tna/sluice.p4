@@ -14,6 +14,7 @@
 #include "../core/hash.p4"
 #include "../core/balance.p4"
 #include "../core/back.p4"
+#include "../core/packet_out.p4"
 #include "../core/leave.p4"
 
 parser SluiceIngressParser(
@@ -58,6 +59,7 @@ control SluiceIngress(
     Rules() rules;
     Balance() balance;
     Back() back;
+    PacketOut() from_controller;
     IngressVerdicts() verdicts;
 
     @id(0x1201000c) @name(".cut_frames")
@@ -80,20 +82,15 @@ control SluiceIngress(
         meta.ingress_port = intrinsic.ingress_port;
         meta.now = (bit<64>)from_parser.global_tstamp;
         if (hdr.packet_out.isValid()) {
-            meta.passed.replica = REPLICA_PACKET_OUT;
-            if (hdr.keep_alive.isValid()) {
-                meta.passed.replica = REPLICA_PROBE;
-            }
-            meta.exit_port = hdr.packet_out.egress_port[8:0];
-            hdr.packet_out.setInvalid();
+            from_controller.apply(hdr, meta);
         } else {
             // Looking at the error keeps the chip from dropping the frame for it.
             if (from_parser.parser_err != PARSER_ERROR_OK) {
                 cut_frames.count(intrinsic.ingress_port, 4);
             }
             ports.apply(meta);
+            classify.apply(hdr, meta);
             if (meta.passed.role == ROLE_LINK) {
-                classify.apply(hdr, meta);
                 session_hash.apply(meta);
                 rules.apply(hdr, meta);
                 balance.apply(meta);
@@ -107,7 +104,9 @@ control SluiceIngress(
         }
         if (meta.drop == 1) {
             for_deparser.drop_ctl = 1;
-            verdicts.apply(meta);
+            if (meta.passed.replica == REPLICA_FRAME) {
+                verdicts.apply(meta);
+            }
         } else if (hdr.packet_in.isValid()) {
             verdicts.apply(meta);
             to_controller();

@@ -15,6 +15,7 @@
 #include "../core/hash.p4"
 #include "../core/balance.p4"
 #include "../core/back.p4"
+#include "../core/packet_out.p4"
 #include "../core/leave.p4"
 
 parser SluiceParser(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t standard) {
@@ -65,22 +66,18 @@ control SluiceIngress(inout headers_t hdr, inout meta_t meta, inout standard_met
     Rules() rules;
     Balance() balance;
     Back() back;
+    PacketOut() from_controller;
 
     apply {
         meta.ingress_port = standard.ingress_port;
         meta.now = (bit<64>)standard.ingress_global_timestamp * NANOSECONDS;
         if (hdr.packet_out.isValid()) {
-            meta.passed.replica = REPLICA_PACKET_OUT;
-            if (hdr.keep_alive.isValid()) {
-                meta.passed.replica = REPLICA_PROBE;
-            }
-            meta.exit_port = hdr.packet_out.egress_port[8:0];
-            hdr.packet_out.setInvalid();
+            from_controller.apply(hdr, meta);
         } else {
             ports.apply(meta);
+            meta.wrong_checksum = standard.checksum_error == 1;
+            classify.apply(hdr, meta);
             if (meta.passed.role == ROLE_LINK) {
-                meta.wrong_checksum = standard.checksum_error == 1;
-                classify.apply(hdr, meta);
                 session_hash.apply(meta);
                 rules.apply(hdr, meta);
                 balance.apply(meta);

@@ -16,6 +16,7 @@ pub mod frame;
 pub mod garbage;
 pub mod lab;
 pub mod netns;
+pub mod p4ref;
 pub mod plan;
 pub mod raw;
 pub mod rng;
