@@ -34,6 +34,10 @@ struct Shrink<'s, 'p> {
 /// A data plane refuses the entries, or broke.
 pub fn try_case(planes: &mut SideBySide<'_>, case: &Case) -> Result<Option<Difference>> {
     planes.load(&case.entries)?;
+    try_loaded(planes, case)
+}
+
+fn try_loaded(planes: &mut SideBySide<'_>, case: &Case) -> Result<Option<Difference>> {
     let (_, difference) = planes.frame(case.port, &case.frame)?;
     if difference.is_some() {
         return Ok(difference);
@@ -69,7 +73,11 @@ impl Shrink<'_, '_> {
             return Ok(false);
         }
         self.tries += 1;
-        match try_case(self.planes, &simpler)? {
+        // What one of them refuses is no case.
+        if self.planes.load(&simpler.entries).is_err() {
+            return Ok(false);
+        }
+        match try_loaded(self.planes, &simpler)? {
             Some(difference) if difference.is_like(&self.difference) => {
                 self.case = simpler;
                 self.difference = difference;
