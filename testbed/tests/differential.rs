@@ -17,6 +17,7 @@ fn options(frames: u64, seed: u64) -> Options {
         seed,
         ports: (0..500).map(PortId).collect(),
         corpus: corpus::published(vectors.as_ref()).expect("published vectors"),
+        shrink: true,
     }
 }
 
@@ -44,8 +45,7 @@ impl Plane for Mistaken {
 
     fn frame(&mut self, port: PortId, bytes: &[u8]) -> Result<Outcome> {
         let mut frame = bytes.to_vec();
-        if matches!(self.mistake, Mistake::Tag)
-            && matches!(bytes.get(12..18), Some([0x81, 0, _, _, 0x81, 0]))
+        if matches!(self.mistake, Mistake::Tag) && matches!(bytes.get(12..18), Some([0x81, 0, _, _, 0x81, 0]))
         {
             frame.drain(12..16);
         }

@@ -108,6 +108,7 @@ impl Differential {
             seed: self.seed.unwrap_or_else(clock_seed),
             ports: run::ports(),
             corpus: self.inputs.corpus()?,
+            shrink: true,
         };
         let mut left = Software::default();
         println!("swpipe and {}, seed {}", right.name(), options.seed);
@@ -150,7 +151,10 @@ impl Differential {
         println!("{words}");
         left.load(&found.case.entries)?;
         let outcome = left.frame(found.case.port, &found.case.frame)?;
-        let about = format!("swpipe and {} differ, seed {seed}; expected is what swpipe does.\n{words}", right.name());
+        let about = format!(
+            "swpipe and {} differ, seed {seed}; expected is what swpipe does.\n{words}",
+            right.name()
+        );
         let file = self.out.join(format!("difference-{seed}.json"));
         write_difference(&file, about, found, &outcome)?;
         println!("written to {}", file.display());
@@ -176,9 +180,7 @@ fn rate(frames: u64, took: Duration) -> f64 {
 }
 
 fn clock_seed() -> u64 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(1, |since| since.as_secs())
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |since| since.as_secs())
 }
 
 impl Vectors {

@@ -150,7 +150,12 @@ pub fn in_words(outcome: &Outcome) -> String {
         let _ = write!(words, "\n      out by port {port}: {} bytes {}", frame.len(), hex::encode(frame));
     }
     if let Some((port, frame)) = &outcome.to_controller {
-        let _ = write!(words, "\n      to the controller from port {port}: {} bytes {}", frame.len(), hex::encode(frame));
+        let _ = write!(
+            words,
+            "\n      to the controller from port {port}: {} bytes {}",
+            frame.len(),
+            hex::encode(frame)
+        );
     }
     if outcome.sent.is_empty() && outcome.to_controller.is_none() {
         words.push_str("\n      nothing leaves");

@@ -143,8 +143,7 @@ impl Draw<'_> {
             let copy = self.rng.chance(1, 4);
             for side in Side::BOTH {
                 let Some(port) = self.free.pop() else { return pairs };
-                let kind =
-                    if copy { &mut self.contents.copy_ports } else { &mut self.contents.pair_ports };
+                let kind = if copy { &mut self.contents.copy_ports } else { &mut self.contents.pair_ports };
                 kind.push(port);
                 self.put(PortEntry { port, role: PortRole::Pair { pair, side, copy } }.entry());
                 if !self.rng.chance(1, 12) {
@@ -174,8 +173,9 @@ impl Draw<'_> {
             let mode = match kind {
                 0 | 1 => UnitMode::Balance {
                     method: self.rng.any(Method::ALL),
-                    bucket_mask: ((1u32 << self.rng.weighted(&[1, 1, 2, 4, 8, 8, 8, 4, 3, 0, 2, 0, 0, 0, 0, 0, 2])) - 1)
-                        as u16,
+                    bucket_mask: ((1u32
+                        << self.rng.weighted(&[1, 1, 2, 4, 8, 8, 8, 4, 3, 0, 2, 0, 0, 0, 0, 0, 2]))
+                        - 1) as u16,
                     primary: kind == 1,
                 },
                 2 => UnitMode::Bypass,
@@ -201,7 +201,8 @@ impl Draw<'_> {
             // Those that the frames hash to.
             let sessions = frames.iter().filter_map(|frame| parse(frame).session);
             buckets.extend(
-                sessions.flat_map(|session| Side::BOTH.map(|side| hash(&session, method, side) as u16 & mask)),
+                sessions
+                    .flat_map(|session| Side::BOTH.map(|side| hash(&session, method, side) as u16 & mask)),
             );
             buckets.extend((0..16).map(|_| self.rng.next_u64() as u16 & mask));
         }
@@ -211,7 +212,8 @@ impl Draw<'_> {
             }
             // A pair that has neither ports nor a state now and then.
             let odd = PairId(self.rng.below(512) as u16);
-            let pair = if self.rng.chance(1, 40) { odd } else { self.rng.pick(pairs).copied().unwrap_or(odd) };
+            let pair =
+                if self.rng.chance(1, 40) { odd } else { self.rng.pick(pairs).copied().unwrap_or(odd) };
             let core = Core(self.rng.next_u64() as u8);
             self.put(BucketEntry { unit, bucket: BucketIndex(bucket), pair, core }.entry());
         }

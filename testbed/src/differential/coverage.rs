@@ -94,10 +94,6 @@ impl fmt::Display for Coverage {
         for (kind, seen) in &self.kinds {
             writeln!(f, "  {kind:<28}{seen:>10}")?;
         }
-        write!(
-            f,
-            "rules: {} of {} were hit, by {} frames",
-            self.rules_hit, self.rules, self.frames_by_rule
-        )
+        write!(f, "rules: {} of {} were hit, by {} frames", self.rules_hit, self.rules, self.frames_by_rule)
     }
 }

@@ -138,12 +138,13 @@ impl EntryText {
             .iter()
             .map(|field| {
                 let value = self.params.get(field.name);
-                value.and_then(read_value).ok_or_else(|| {
-                    wrong(format!("action {} wants a number for {}", action.name, field.name))
-                })
+                value
+                    .and_then(read_value)
+                    .ok_or_else(|| wrong(format!("action {} wants a number for {}", action.name, field.name)))
             })
             .collect::<Result<Vec<_>>>()?;
-        if let Some(name) = self.params.keys().find(|name| action.params.iter().all(|field| field.name != *name))
+        if let Some(name) =
+            self.params.keys().find(|name| action.params.iter().all(|field| field.name != *name))
         {
             return Err(wrong(format!("action {} has no parameter {name}", action.name)));
         }

@@ -161,7 +161,8 @@ impl Plane for Reference {
         }
         odd.extend(output.undefined.iter().map(|undefined| format!("undefined: {undefined}")));
         let verdicts = self.array(counters::VERDICTS.id)?;
-        let ending = if odd.is_empty() { ending(&self.verdicts, &verdicts) } else { Ending::Odd(odd.join("; ")) };
+        let ending =
+            if odd.is_empty() { ending(&self.verdicts, &verdicts) } else { Ending::Odd(odd.join("; ")) };
         self.verdicts = verdicts;
         Ok(Outcome { sent, to_controller, ending })
     }

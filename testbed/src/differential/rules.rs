@@ -24,7 +24,12 @@ pub(super) fn draw(rng: &mut Rng, links: &[LinkIndex], units: &[UnitId], frames:
         let Some(sample) = rng.pick(&samples) else { break };
         let priority = 10 + rank as i32 * 7 + rng.below(7) as i32;
         let matches = conditions(rng, links, sample);
-        rules.push(RuleEntry { family: family(sample), priority, matches, action: narrow_action(rng, units) });
+        rules.push(RuleEntry {
+            family: family(sample),
+            priority,
+            matches,
+            action: narrow_action(rng, units),
+        });
     }
     // What no other rule matches goes to a unit, mostly.
     for (number, link) in (1..).zip(links) {

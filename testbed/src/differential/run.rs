@@ -29,6 +29,8 @@ pub struct Options {
     pub ports: Vec<PortId>,
     /// Frames of others that are among the base frames.
     pub corpus: Vec<Vec<u8>>,
+    /// Shrink a difference; else the case is as it was found.
+    pub shrink: bool,
 }
 
 /// A difference, shrunk.
@@ -42,7 +44,7 @@ pub struct Found {
     pub case: Case,
     /// How the data planes differ.
     pub difference: Difference,
-    /// The case alone shows it; else earlier frames matter, and the case is as it was.
+    /// The case alone shows it and was shrunk; else earlier frames matter.
     pub alone: bool,
 }
 
@@ -93,7 +95,7 @@ pub fn run(
         if let Some((at, difference)) = difference {
             let (port, frame) = sent.get(at).cloned().unwrap_or_default();
             let case = Case { entries: contents.entries, port, frame };
-            let shrunk = shrink(&mut planes, case.clone())?;
+            let shrunk = if options.shrink { shrink(&mut planes, case.clone())? } else { None };
             let alone = shrunk.is_some();
             let (case, difference) = shrunk.unwrap_or((case, difference));
             found = Some(Box::new(Found { frames, tables, case, difference, alone }));

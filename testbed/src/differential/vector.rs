@@ -110,10 +110,8 @@ impl VectorFile {
     /// It is not there, or is no vector file.
     pub fn load(file: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(file).doing(|| format!("reading {}", file.display()))?;
-        serde_json::from_str(&text).map_err(|error| Error::Input {
-            file: file.display().to_string(),
-            reason: error.to_string(),
-        })
+        serde_json::from_str(&text)
+            .map_err(|error| Error::Input { file: file.display().to_string(), reason: error.to_string() })
     }
 
     /// Writes a file.
@@ -174,11 +172,15 @@ impl VectorFile {
         let counts = plane.counts()?;
         for text in &self.counters {
             let array = counters::ALL.iter().find(|array| array.name == text.counter).ok_or_else(|| {
-                Error::Input { file: "counters".into(), reason: format!("there is no counter {}", text.counter) }
+                Error::Input {
+                    file: "counters".into(),
+                    reason: format!("there is no counter {}", text.counter),
+                }
             })?;
             let found = counts.cells.get(&(array.id, text.cell)).copied().unwrap_or_default();
             let expected = Count { packets: text.packets, bytes: text.bytes };
-            let differs = (found != expected).then(|| format!("  expected: {expected:?}\n  found: {found:?}"));
+            let differs =
+                (found != expected).then(|| format!("  expected: {expected:?}\n  found: {found:?}"));
             checked.push(Checked { name: format!("{}[{}]", text.counter, text.cell), differs });
         }
         Ok(checked)

@@ -14,7 +14,8 @@ const ETHERTYPES: [u16; 14] = [
 
 /// Bytes that mean something: versions, header lengths, protocol and PPP numbers.
 const BYTES: [u8; 24] = [
-    0, 1, 4, 6, 17, 0x11, 0x21, 33, 41, 43, 44, 0x45, 0x46, 0x4f, 47, 50, 51, 0x57, 60, 0x60, 132, 135, 136, 255,
+    0, 1, 4, 6, 17, 0x11, 0x21, 33, 41, 43, 44, 0x45, 0x46, 0x4f, 47, 50, 51, 0x57, 60, 0x60, 132, 135, 136,
+    255,
 ];
 
 /// One to four changes; IPv4 checksums may be made right again afterwards.
@@ -100,9 +101,7 @@ pub fn reversed(frame: &[u8]) -> Vec<u8> {
     }
     let Some(packet) = frame::parse(frame, 12) else { return back };
     let mut swap = |at: usize, size: usize| {
-        if let (Some(first), Some(second)) =
-            (frame.get(at..at + size), frame.get(at + size..at + 2 * size))
-        {
+        if let (Some(first), Some(second)) = (frame.get(at..at + size), frame.get(at + size..at + 2 * size)) {
             back[at..at + size].copy_from_slice(second);
             back[at + size..at + 2 * size].copy_from_slice(first);
         }
