@@ -33,8 +33,16 @@ enum Primitive {
     Count(CounterId, Data),
     /// Fields of the standard metadata: egress port and multicast group.
     Drop(Option<FieldId>, Option<FieldId>),
-    Clone { session: Data, fields: Data },
-    Hash { to: Place, base: Data, calculation: CalculationId, max: Data },
+    Clone {
+        session: Data,
+        fields: Data,
+    },
+    Hash {
+        to: Place,
+        base: Data,
+        calculation: CalculationId,
+        max: Data,
+    },
     Exit,
     Jump(usize),
     JumpIfZero(Data, usize),

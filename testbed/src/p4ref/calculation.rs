@@ -65,7 +65,8 @@ fn csum16(bytes: &[u8]) -> u16 {
 /// CRC-16/ARC: reflected polynomial 0x8005, initial value 0.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
-        (0..8).fold(crc ^ u16::from(*byte), |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0xa001 } else { crc >> 1 })
+        (0..8)
+            .fold(crc ^ u16::from(*byte), |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0xa001 } else { crc >> 1 })
     })
 }
 
@@ -197,9 +198,7 @@ impl Checksum {
 
     /// Whether the target has the right value. BMv2 skips a checksum whose target's header is invalid.
     pub(super) fn is_right(&self, layout: &Layout, calculations: &Calculations, packet: &Packet) -> bool {
-        if !self.verify
-            || !packet.is_valid(layout.field(self.target).header)
-            || !self.applies(layout, packet)
+        if !self.verify || !packet.is_valid(layout.field(self.target).header) || !self.applies(layout, packet)
         {
             return true;
         }

@@ -99,7 +99,12 @@ impl Field {
                 let read = value(&lpm.value)?;
                 match u32::try_from(lpm.prefix_len) {
                     Ok(length) if length <= self.bits => Condition::Lpm { value: read, length },
-                    _ => return refuse(&table.name, format!("prefix length {} of {}", lpm.prefix_len, self.name)),
+                    _ => {
+                        return refuse(
+                            &table.name,
+                            format!("prefix length {} of {}", lpm.prefix_len, self.name),
+                        );
+                    }
                 }
             }
             (Some(FieldMatchType::Range(range)), FieldKind::Range) => {
@@ -110,7 +115,10 @@ impl Field {
             }
             _ => {
                 let wanted = self.kind.as_str();
-                return refuse(&table.name, format!("match field {} is {wanted}, the entry has another kind of match", self.name));
+                return refuse(
+                    &table.name,
+                    format!("match field {} is {wanted}, the entry has another kind of match", self.name),
+                );
             }
         })
     }
@@ -120,7 +128,11 @@ impl Field {
         let wrong = |what: String| refuse(&table.name, format!("match field {}: {what}", self.name));
         let everything = || wrong("it matches everything; leave it out instead".to_owned());
         let masked = |value: u128, mask: u128| {
-            if value & !mask == 0 { Ok(()) } else { wrong(format!("{value:#x} has bits outside of {mask:#x}")) }
+            if value & !mask == 0 {
+                Ok(())
+            } else {
+                wrong(format!("{value:#x} has bits outside of {mask:#x}"))
+            }
         };
         match condition {
             Condition::Exact(_) | Condition::Optional(_) => Ok(()),
@@ -260,7 +272,10 @@ impl TableInfo {
             Some(_) => return refuse(&self.name, "it has no action profile, give it an action"),
         };
         let Some(known) = self.action(action.action_id) else {
-            return refuse(&self.name, format!("action id {:#010x} is not one of its actions", action.action_id));
+            return refuse(
+                &self.name,
+                format!("action id {:#010x} is not one of its actions", action.action_id),
+            );
         };
         let mut values = vec![None; known.params.len()];
         for given in &action.params {
@@ -275,7 +290,10 @@ impl TableInfo {
         }
         match values.into_iter().collect() {
             Some(values) => Ok((known, values)),
-            None => refuse(&known.name, format!("{} parameters given, it has {}", action.params.len(), known.params.len())),
+            None => refuse(
+                &known.name,
+                format!("{} parameters given, it has {}", action.params.len(), known.params.len()),
+            ),
         }
     }
 
@@ -306,7 +324,10 @@ impl TableInfo {
     }
 
     pub(super) fn const_entries_fault(&self) -> Fault {
-        Fault::new(Code::PermissionDenied, format!("{}: its entries are the program's and constant", self.name))
+        Fault::new(
+            Code::PermissionDenied,
+            format!("{}: its entries are the program's and constant", self.name),
+        )
     }
 
     fn check_place(&self, place: &Place) -> Result<(), Fault> {
@@ -326,13 +347,18 @@ impl TableInfo {
         }
         for field in self.fields.iter().filter(|field| field.kind == FieldKind::Exact) {
             if !place.key.iter().any(|(id, _)| *id == field.id) {
-                return refuse(&self.name, format!("match field {} is missing; an exact field cannot be left out", field.name));
+                return refuse(
+                    &self.name,
+                    format!("match field {} is missing; an exact field cannot be left out", field.name),
+                );
             }
         }
         match (self.has_priority(), place.priority) {
             (true, 1..) | (false, 0) => Ok(()),
             (true, priority) => refuse(&self.name, format!("priority is {priority}; it must be above 0")),
-            (false, priority) => refuse(&self.name, format!("priority is {priority}; entries of this table have none")),
+            (false, priority) => {
+                refuse(&self.name, format!("priority is {priority}; entries of this table have none"))
+            }
         }
     }
 
@@ -345,7 +371,10 @@ impl TableInfo {
             broken.map(|restriction| restriction.text.clone())
         };
         if let Some(text) = broken(&action.restrictions, &params) {
-            return refuse(&action.name, format!("the parameters are against @action_restriction(\"{text}\")"));
+            return refuse(
+                &action.name,
+                format!("the parameters are against @action_restriction(\"{text}\")"),
+            );
         }
         if entry.place.is_default {
             return Ok(());

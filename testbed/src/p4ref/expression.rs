@@ -165,9 +165,11 @@ impl Scope<'_> {
         match node.get("op").text()? {
             // A sign without a left side.
             "+" if left.is_null() => Ok(Expression::Data(self.data(&right)?)),
-            "-" if left.is_null() => {
-                Ok(Expression::Data(Data::Binary(Binary::Minus, Box::new(Data::Const(Value::ZERO)), data(&right)?)))
-            }
+            "-" if left.is_null() => Ok(Expression::Data(Data::Binary(
+                Binary::Minus,
+                Box::new(Data::Const(Value::ZERO)),
+                data(&right)?,
+            ))),
             "+" => binary(Binary::Plus),
             "-" => binary(Binary::Minus),
             "*" => binary(Binary::Times),
@@ -307,9 +309,7 @@ impl View<'_> {
             Binary::Or => left.or(right),
             Binary::Xor => left.xor(right),
             Binary::Signed => left.signed_bits(width()),
-            Binary::Saturated => {
-                left.clone().within(Value::ZERO, power(width()).minus(&Value::Small(1)))
-            }
+            Binary::Saturated => left.clone().within(Value::ZERO, power(width()).minus(&Value::Small(1))),
             Binary::SignedSaturated => {
                 let half = power(width().saturating_sub(1));
                 left.clone().within(Value::ZERO.minus(&half), half.minus(&Value::Small(1)))

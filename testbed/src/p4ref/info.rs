@@ -105,9 +105,8 @@ pub(super) struct TableInfo {
 impl TableInfo {
     /// Entries have priorities, since fields may overlap.
     pub(super) fn has_priority(&self) -> bool {
-        let overlapping = |field: &Field| {
-            matches!(field.kind, FieldKind::Ternary | FieldKind::Range | FieldKind::Optional)
-        };
+        let overlapping =
+            |field: &Field| matches!(field.kind, FieldKind::Ternary | FieldKind::Range | FieldKind::Optional);
         self.fields.iter().any(overlapping)
     }
 
@@ -151,7 +150,10 @@ fn label(preamble: &Option<Preamble>) -> (u32, String) {
 
 fn width(of: &str, name: &str, bits: i32) -> Result<u32, LoadError> {
     u32::try_from(bits).ok().filter(|bits| (1..=128).contains(bits)).ok_or_else(|| {
-        LoadError::info(of, format!("`{name}` has {bits} bits; 1 to 128 are implemented, translated types are not"))
+        LoadError::info(
+            of,
+            format!("`{name}` has {bits} bits; 1 to 128 are implemented, translated types are not"),
+        )
     })
 }
 
@@ -441,7 +443,8 @@ mod tests {
 
     #[test]
     fn a_text_that_is_no_p4info_is_refused() {
-        let info = read_info("pkg_info { arch: \"v1model\" }\ntables { preamble { id: 5 } size: 7 }").unwrap();
+        let info =
+            read_info("pkg_info { arch: \"v1model\" }\ntables { preamble { id: 5 } size: 7 }").unwrap();
         assert_eq!(info.tables[0].size, 7);
         assert!(matches!(read_info("table { }"), Err(LoadError::Text(_))));
     }

@@ -225,7 +225,12 @@ impl State {
         Ok(State { ops, key, cases, otherwise })
     }
 
-    fn run(&self, machine: &mut Machine<'_>, at: &mut usize, errors: &Errors) -> Result<Option<usize>, usize> {
+    fn run(
+        &self,
+        machine: &mut Machine<'_>,
+        at: &mut usize,
+        errors: &Errors,
+    ) -> Result<Option<usize>, usize> {
         for op in &self.ops {
             op.run(machine, at, errors)?;
         }
@@ -258,7 +263,13 @@ impl State {
 
 /// P4, "lookahead": an error where the packet is too short. BMv2 looks at the width alone in an assignment and
 /// not at all in a select, so the rest is noted.
-fn lookahead(packet: &Packet, at: usize, offset: usize, bits: usize, errors: &Errors) -> Result<Value, usize> {
+fn lookahead(
+    packet: &Packet,
+    at: usize,
+    offset: usize,
+    bits: usize,
+    errors: &Errors,
+) -> Result<Value, usize> {
     if (at * 8 + offset + bits).div_ceil(8) > packet.bytes().len() {
         packet.note(Undefined::Lookahead);
         return Err(errors.packet_too_short);

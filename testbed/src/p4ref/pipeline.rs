@@ -292,7 +292,13 @@ impl Table {
             actions[call.action].run(machine, &call.args);
         }
         match (self.by_result, call) {
-            (Some((on_hit, on_miss)), _) => if hit { on_hit } else { on_miss },
+            (Some((on_hit, on_miss)), _) => {
+                if hit {
+                    on_hit
+                } else {
+                    on_miss
+                }
+            }
             (None, Some(call)) => self.by_action.get(&call.action).copied().flatten(),
             (None, None) => self.otherwise,
         }
@@ -303,7 +309,9 @@ impl KeyField {
     fn load(node: &Node<'_>, layout: &Layout) -> Result<Self, LoadError> {
         let target = node.get("target");
         if !node.get("mask").is_null() {
-            return node.get("mask").unsupported("static mask of a key", node.get("name").text().unwrap_or(""));
+            return node
+                .get("mask")
+                .unsupported("static mask of a key", node.get("name").text().unwrap_or(""));
         }
         let kind = match node.get("match_type").text()? {
             "exact" | "valid" => Kind::Exact,
@@ -355,11 +363,7 @@ impl KeyField {
 }
 
 /// An entry of the program's own, and BMv2's priority of it.
-fn const_row(
-    node: &Node<'_>,
-    key: &[KeyField],
-    actions: &ActionNames<'_>,
-) -> Result<(Row, i64), LoadError> {
+fn const_row(node: &Node<'_>, key: &[KeyField], actions: &ActionNames<'_>) -> Result<(Row, i64), LoadError> {
     let fields = node.get("match_key").list()?;
     if fields.len() != key.len() {
         return node.get("match_key").wrong("as many fields as the table's key has");

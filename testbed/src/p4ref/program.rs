@@ -135,7 +135,8 @@ impl Program {
 fn deparser(root: &Node<'_>, names: Names<'_>) -> Result<(Vec<HeaderId>, Vec<Action>), LoadError> {
     let [node] = root.get("deparsers").exactly("one deparser")?;
     let order = node.get("order").list()?;
-    let order = order.iter().map(|header| names.layout.named_header(header)).collect::<Result<Vec<_>, _>>()?;
+    let order =
+        order.iter().map(|header| names.layout.named_header(header)).collect::<Result<Vec<_>, _>>()?;
     let primitives = node.get("primitives").list()?;
     let primitives = primitives
         .iter()

@@ -110,7 +110,9 @@ impl Test {
         let term = |term: &Term| match term {
             Term::Number(value) => value.clone(),
             Term::Priority => Value::Small(priority.into()),
-            Term::Part(subject, part) => given.get(*subject).map(|given| given.part(*part)).unwrap_or_default(),
+            Term::Part(subject, part) => {
+                given.get(*subject).map(|given| given.part(*part)).unwrap_or_default()
+            }
         };
         match self {
             Test::Const(value) => *value,
@@ -237,7 +239,8 @@ fn network_address(kind: &str, text: &str) -> Option<Value> {
         "ipv6" => text.parse::<Ipv6Addr>().ok().map(|address| address.to_bits().into()),
         _ => {
             let parts: Vec<&str> = text.split(':').collect();
-            let bytes = parts.iter().map(|part| u8::from_str_radix(part, 16).ok()).collect::<Option<Vec<_>>>()?;
+            let bytes =
+                parts.iter().map(|part| u8::from_str_radix(part, 16).ok()).collect::<Option<Vec<_>>>()?;
             (bytes.len() == 6).then(|| Value::from_bytes(&bytes))
         }
     }
@@ -290,7 +293,9 @@ impl Reader<'_> {
         match typed {
             Typed::Test(test) => Ok(test),
             Typed::Term(_) => Err("a number stands where true or false belongs".to_owned()),
-            Typed::Key(key) => Err(format!("`{}` stands where true or false belongs", self.subjects[key].name)),
+            Typed::Key(key) => {
+                Err(format!("`{}` stands where true or false belongs", self.subjects[key].name))
+            }
         }
     }
 
@@ -415,7 +420,9 @@ impl Reader<'_> {
         }
         if self.take("-") {
             return match self.unary()? {
-                Typed::Term(Term::Number(number)) => Ok(Typed::Term(Term::Number(Value::ZERO.minus(&number)))),
+                Typed::Term(Term::Number(number)) => {
+                    Ok(Typed::Term(Term::Number(Value::ZERO.minus(&number))))
+                }
                 _ => Err("`-` can stand before a number only".to_owned()),
             };
         }
@@ -443,7 +450,9 @@ impl Reader<'_> {
         self.at += 1;
         match token {
             Token::Number(number) => Ok(Typed::Term(Term::Number(number))),
-            Token::Name(name) if name == "true" || name == "false" => Ok(Typed::Test(Test::Const(name == "true"))),
+            Token::Name(name) if name == "true" || name == "false" => {
+                Ok(Typed::Test(Test::Const(name == "true")))
+            }
             Token::Name(name) => {
                 let key = self.subjects.iter().position(|subject| subject.name == name);
                 let key = key.ok_or_else(|| format!("there is no field or parameter `{name}`"))?;

@@ -91,8 +91,11 @@ impl Switch {
     /// microseconds, as on BMv2).
     pub fn process(&mut self, port: u16, bytes: &[u8], now_ns: u64) -> Output {
         let mut packet = std::mem::replace(&mut self.spare, Packet::new(&self.program.layout));
-        let output = Pass { switch: self, now_us: now_ns / 1000, output: Output::default() }
-            .run(&mut packet, port, bytes);
+        let output = Pass { switch: self, now_us: now_ns / 1000, output: Output::default() }.run(
+            &mut packet,
+            port,
+            bytes,
+        );
         self.spare = packet;
         output
     }
@@ -223,12 +226,8 @@ impl Pass<'_> {
     fn block(&mut self, packet: &mut Packet, egress: bool) {
         let program = Arc::clone(&self.switch.program);
         let State { tables, counters } = &mut self.switch.state;
-        let mut machine = Machine {
-            layout: &program.layout,
-            calculations: &program.calculations,
-            counters,
-            packet,
-        };
+        let mut machine =
+            Machine { layout: &program.layout, calculations: &program.calculations, counters, packet };
         let block = if egress { &program.egress } else { &program.ingress };
         block.run(&program.tables, &program.actions, tables, &mut machine, &mut self.switch.key);
     }

@@ -63,7 +63,9 @@ impl Rows {
     /// The whole key of a row whose fields are all exact.
     fn exact_key(row: &Row) -> Vec<u128> {
         let value = |pattern: &(usize, Pattern)| match pattern.1 {
-            Pattern::Exact(value) | Pattern::Masked { value, .. } | Pattern::Range { low: value, .. } => value,
+            Pattern::Exact(value) | Pattern::Masked { value, .. } | Pattern::Range { low: value, .. } => {
+                value
+            }
         };
         row.patterns.iter().map(value).collect()
     }
@@ -105,7 +107,9 @@ impl Rows {
             return self.exact.get(key).copied();
         }
         let hit = |row: &Row| {
-            row.patterns.iter().all(|(place, pattern)| key.get(*place).is_some_and(|value| pattern.matches(*value)))
+            row.patterns
+                .iter()
+                .all(|(place, pattern)| key.get(*place).is_some_and(|value| pattern.matches(*value)))
         };
         self.ranked.iter().map(|(_, slot)| *slot).find(|slot| self.row(*slot).is_some_and(hit))
     }

@@ -186,9 +186,7 @@ impl Value {
     /// The lowest `bits` bits, as an unsigned field keeps them.
     pub(super) fn low_bits(&self, bits: u32) -> Value {
         match self {
-            Value::Small(value) if bits < 128 => {
-                Value::Small(value & (i128::MAX >> (127 - bits)))
-            }
+            Value::Small(value) if bits < 128 => Value::Small(value & (i128::MAX >> (127 - bits))),
             Value::Small(value) if *value >= 0 => self.clone(),
             _ => (self.big() & ((BigInt::from(1) << bits) - 1_i32)).into(),
         }
@@ -276,7 +274,10 @@ mod tests {
         assert!(matches!(sum, Value::Big(_)));
         assert_eq!(sum.minus(&top), top);
         assert_eq!(top.minus(&top), Value::ZERO);
-        assert_eq!(top.shifted_left(&Value::Small(8)).unwrap().shifted_right(&Value::Small(8)), Some(top.clone()));
+        assert_eq!(
+            top.shifted_left(&Value::Small(8)).unwrap().shifted_right(&Value::Small(8)),
+            Some(top.clone())
+        );
         assert_eq!(top.shifted_left(&Value::Small(8)).unwrap().low_bits(16), hex("0xff00"));
     }
 

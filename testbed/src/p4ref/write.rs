@@ -73,7 +73,9 @@ impl Switch {
         let outcomes: Vec<Result<(), Fault>> = steps
             .into_iter()
             .map(|step| match step? {
-                _ if doomed => Err(Fault::aborted("not done: another update of this all-or-nothing batch failed")),
+                _ if doomed => {
+                    Err(Fault::aborted("not done: another update of this all-or-nothing batch failed"))
+                }
                 step => {
                     self.apply(step);
                     Ok(())
@@ -113,9 +115,7 @@ impl Switch {
         match kind {
             // Whatever else is set does not matter (P4Runtime, "TableEntry").
             Type::Delete => Ok(Step::Entry(kind, bare(info.read_place(wire)?), None)),
-            Type::Modify if wire.action.is_none() => {
-                Ok(Step::Entry(kind, self.without_action(wire)?, count))
-            }
+            Type::Modify if wire.action.is_none() => Ok(Step::Entry(kind, self.without_action(wire)?, count)),
             _ => Ok(Step::Entry(kind, info.read_entry(wire)?, count)),
         }
     }
@@ -324,8 +324,7 @@ fn row_of(table: &TableInfo, entry: &Entry, call: Call, count: Count) -> Row {
         Condition::Lpm { length, .. } => Some(i64::from(*length)),
         _ => None,
     });
-    let rank =
-        if table.has_priority() { entry.place.priority.into() } else { prefix.unwrap_or_default() };
+    let rank = if table.has_priority() { entry.place.priority.into() } else { prefix.unwrap_or_default() };
     Row { patterns, rank, call, count }
 }
 
