@@ -28,15 +28,14 @@ fn digest(bytes: &[u8]) -> String {
 #[test]
 fn p4_build_is_of_the_present_source() {
     let project = project();
-    let noted: BTreeMap<String, String> =
-        String::from_utf8(read(&project.join("p4/build/SOURCE")))
-            .unwrap()
-            .lines()
-            .map(|line| {
-                let (digest, file) = line.split_once("  ").expect("SOURCE has lines of sha256sum");
-                (file.to_owned(), digest.to_owned())
-            })
-            .collect();
+    let noted: BTreeMap<String, String> = String::from_utf8(read(&project.join("p4/build/SOURCE")))
+        .unwrap()
+        .lines()
+        .map(|line| {
+            let (digest, file) = line.split_once("  ").expect("SOURCE has lines of sha256sum");
+            (file.to_owned(), digest.to_owned())
+        })
+        .collect();
     let present: BTreeMap<String, String> = ["core", "v1model", "tna"]
         .iter()
         .flat_map(|folder| fs::read_dir(project.join("p4").join(folder)).unwrap())

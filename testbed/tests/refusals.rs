@@ -17,7 +17,9 @@ use p4runtime::ElectionId;
 use p4runtime::client::{Atomicity, Options, PipelineAction, Session, Target};
 use p4runtime::entry::{every_entry, p4info, place_to_wire, to_wire, update_to_wire};
 use p4runtime::proto::p4::v1::field_match::{Exact, FieldMatchType, Range, Ternary};
-use p4runtime::proto::p4::v1::{FieldMatch, ForwardingPipelineConfig, TableEntry, Update, action, table_action};
+use p4runtime::proto::p4::v1::{
+    FieldMatch, ForwardingPipelineConfig, TableEntry, Update, action, table_action,
+};
 use swpipe::device::Device;
 use testbed::p4ref;
 use tonic::Code;
@@ -238,12 +240,20 @@ fn cases() -> Vec<(&'static str, Update, Code)> {
         ("value outside of its mask", field(&v4(2), 13, ternary(&[10, 1], &[255, 0])), InvalidArgument),
         ("range upside down", field(&v4(2), 17, range(&[9], &[8])), InvalidArgument),
         ("no such pair in a key", field(&pair_state(), 1, exact(&[2, 0])), InvalidArgument),
-        ("no such pair as a parameter", with_action(&bucket(1), |p, _| p.value = vec![2, 0]), InvalidArgument),
+        (
+            "no such pair as a parameter",
+            with_action(&bucket(1), |p, _| p.value = vec![2, 0]),
+            InvalidArgument,
+        ),
         ("no such pair of a port", with_action(&pair_port(), |p, _| p.value = vec![2, 0]), InvalidArgument),
         ("no such method", with_action(&unit(), |param, _| param.value = vec![4]), InvalidArgument),
         ("addresses without IP", spoilt(&v4(2), |w| w.r#match.retain(|f| f.field_id != 12)), InvalidArgument),
         ("ports without ports", spoilt(&v4(2), |w| w.r#match.retain(|f| f.field_id != 16)), InvalidArgument),
-        ("ports without ports, IPv6", spoilt(&v6(), |w| w.r#match.retain(|f| f.field_id != 16)), InvalidArgument),
+        (
+            "ports without ports, IPv6",
+            spoilt(&v6(), |w| w.r#match.retain(|f| f.field_id != 16)),
+            InvalidArgument,
+        ),
         ("IP of a part of the version", field(&v4(2), 12, ternary(&[4], &[4])), InvalidArgument),
         ("constant default", Update::modify(default_of(&v4(2))), PermissionDenied),
         ("insert of a default", insert(&steering()), InvalidArgument),
