@@ -52,7 +52,7 @@ pub struct Switch {
     pub(super) defaults: Vec<Option<Entry>>,
     pub(super) sessions: BTreeMap<u32, Session>,
     cpu_port: Option<u16>,
-    spare: Packet,
+    spare: Option<Packet>,
     key: Vec<u128>,
 }
 
@@ -66,7 +66,7 @@ impl Switch {
             defaults: vec![None; program.info.tables.len()],
             sessions: BTreeMap::new(),
             cpu_port: None,
-            spare: Packet::new(&program.layout),
+            spare: None,
             key: Vec::new(),
             program,
         };
@@ -90,13 +90,13 @@ impl Switch {
     /// Runs a packet that came in by a port at a time (nanoseconds since the switch began; the program sees
     /// microseconds, as on BMv2).
     pub fn process(&mut self, port: u16, bytes: &[u8], now_ns: u64) -> Output {
-        let mut packet = std::mem::replace(&mut self.spare, Packet::new(&self.program.layout));
+        let mut packet = self.spare.take().unwrap_or_else(|| Packet::new(&self.program.layout));
         let output = Pass { switch: self, now_us: now_ns / 1000, output: Output::default() }.run(
             &mut packet,
             port,
             bytes,
         );
-        self.spare = packet;
+        self.spare = Some(packet);
         output
     }
 
