@@ -44,9 +44,9 @@ pub struct Port {
     pub role: Option<String>,
     /// `None` where the data plane does not tell.
     pub carrier: Option<bool>,
-    /// Received.
+    /// Received, as the frames came in: what returns from an appliance with its steering header.
     pub rx: Count,
-    /// Sent.
+    /// Sent, without steering headers; keep-alives included.
     pub tx: Count,
 }
 
@@ -120,10 +120,11 @@ pub struct Balancer {
     pub steering_mode: String,
     /// Of the device, 16 hex digits.
     pub config_hash: String,
-    /// `primary` where this controller programs the data plane and what is shown is true of it; else `backup` or
-    /// `lost`, and states and measurements are those of before.
+    /// `primary` where this controller programs the data plane and what is shown is true of it; else `backup`,
+    /// `lost` or `unusable` (connected, but it does not take pipeline or tables), and states and measurements are
+    /// those of before.
     pub data_plane: String,
-    /// Why, where it is `lost`.
+    /// Why, where it is not `primary`, and what to do.
     pub data_plane_reason: Option<String>,
     /// Every pair failed at once: the fault may be the controller's own path, and losses do not count yet.
     pub liveness_suspended: bool,
@@ -406,9 +407,13 @@ pub struct Event {
 pub struct Target {
     /// `embedded` or an address.
     pub address: String,
-    /// `primary`, `backup` or `lost`.
+    /// `swpipe`, `bmv2` or `tofino1`: the limits that the controller keeps.
+    pub profile: String,
+    /// Digest of the pipeline, 16 hex digits; the data plane has it as its configuration's cookie.
+    pub pipeline: String,
+    /// `primary`, `backup`, `lost` or `unusable`: connected, but it does not take pipeline or tables.
     pub state: String,
-    /// Why, where it is lost.
+    /// Why, where it is not primary, and what to do.
     pub reason: Option<String>,
     /// Device id.
     pub device_id: u64,

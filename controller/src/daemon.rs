@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use dataplane::target::{BMV2, TargetProfile};
 use swpipe::io::link_watch::{LinkState, LinkWatch};
 use swpipe::run::{Options as PipelineOptions, Pipeline, PortSpec};
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,7 +19,7 @@ use crate::keepalives::{Command as LivenessCommand, Keepalives};
 use crate::show::{Carriers, Desk, Rates};
 use crate::socket;
 use crate::state_dir::{Kept, StateDir, digest};
-use crate::target::{Chaos, P4rt};
+use crate::target::{Chaos, P4rt, Program, ProgramError};
 use site::Site;
 
 /// How long frames that are at an appliance get to come back before an embedded pipeline ends.
@@ -42,6 +43,10 @@ pub struct Settings {
     pub plane: Option<Plane>,
     /// Of an embedded pipeline.
     pub pipeline: PipelineOptions,
+    /// The target that the data plane is.
+    pub profile: &'static TargetProfile,
+    /// Folder with the pipeline compiled for it; the built-in one without it.
+    pub compiled: Option<PathBuf>,
     /// The clients' socket.
     pub socket: PathBuf,
     /// State directory.
@@ -89,6 +94,12 @@ pub enum StartError {
         "no data plane: the configuration names no interface for an embedded pipeline, and no --target is given"
     )]
     NoPlane,
+    /// An embedded pipeline that shall be a program of its own.
+    #[error("--target-profile bmv2 is for BMv2 at a --target; the embedded pipeline is swpipe or tofino1")]
+    Embedded,
+    /// The target's pipeline.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
     /// A bug of ours.
     #[error(transparent)]
     Headers(#[from] p4runtime::metadata::MetadataError),
@@ -133,6 +144,9 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
         }
     };
     let site = configuration(&settings.config, &mut kept)?;
+    site.fits(settings.profile)
+        .map_err(|error| StartError::Config { path: settings.config.clone(), reason: error.to_string() })?;
+    let program = Program::of(settings.profile, settings.compiled.as_deref())?;
     for warning in &site.warnings {
         tracing::warn!("{warning}");
     }
@@ -164,13 +178,14 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
     };
     let (pipeline, address, name) = match plane {
         Plane::External(address) => (None, address.clone(), address.to_string()),
+        Plane::Embedded(_) if settings.profile == &BMV2 => return Err(StartError::Embedded),
         Plane::Embedded(options) => {
             let pipeline = Pipeline::start(&PortSpec::of_site(&site), &options)?;
             let address = p4runtime::client::Target::dial("embedded", pipeline.connector());
             (Some(pipeline), address, "embedded".to_owned())
         }
     };
-    let (target, packets) = P4rt::start(address, name, settings.device_id, settings.election_id)?;
+    let (target, packets) = P4rt::start(address, name, settings.device_id, settings.election_id, program)?;
     let target = Arc::new(Chaos::new(target, settings.chaos));
     let (keepalives, changes) = Keepalives::start(target.clone(), packets)?;
     let carriers = Carriers::default();
@@ -198,6 +213,7 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
         device_id: settings.device_id,
         election_id: settings.election_id,
         rates: Mutex::new(Rates::default()),
+        trouble: engine.trouble(),
     });
     let engine = tokio::spawn(engine.run(received, changes));
     tokio::spawn(socket::serve(listener, desk));

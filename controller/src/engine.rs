@@ -21,7 +21,7 @@ use crate::clock;
 use crate::difference::{Entries, by_place, difference, tally};
 use crate::event::{Events, News};
 use crate::keepalives::{Command as LivenessCommand, Keepalives, PairPorts, Status};
-use crate::state_dir::{Kept, StateDir, StateDirError};
+use crate::state_dir::{Kept, Numbers, StateDir, StateDirError};
 use crate::target::{Standing, Target, TargetError};
 use crate::view::View;
 
@@ -94,6 +94,9 @@ pub enum EngineError {
     /// Ports that only a restart can open.
     #[error("{0}")]
     Ports(String),
+    /// A configuration that the target has no room for.
+    #[error(transparent)]
+    Site(#[from] site::SiteError),
     /// The liveness thread.
     #[error(transparent)]
     Liveness(#[from] crate::keepalives::Ended),
@@ -119,6 +122,8 @@ pub struct Engine<T> {
     /// When a cabling fault of a pair was last logged: a storm of stray keep-alives is one fault.
     cabling: BTreeMap<u16, liveness::Nanos>,
     view: Arc<ArcSwap<View>>,
+    /// Why the device, although it is connected, cannot be brought to what is wanted.
+    trouble: watch::Sender<Option<String>>,
     /// Ports with interfaces of an embedded pipeline, which stay as they are.
     fixed_ports: bool,
 }
@@ -144,6 +149,7 @@ impl<T: Target> Engine<T> {
             Arc::new(kept.unit_modes.clone()),
             Arc::new(Entries::new()),
             0,
+            target.profile(),
         );
         Engine {
             target,
@@ -160,6 +166,7 @@ impl<T: Target> Engine<T> {
             lost: true,
             cabling: BTreeMap::new(),
             view: Arc::new(ArcSwap::from_pointee(view)),
+            trouble: watch::Sender::new(None),
             fixed_ports,
         }
     }
@@ -168,6 +175,12 @@ impl<T: Target> Engine<T> {
     #[must_use]
     pub fn view(&self) -> Arc<ArcSwap<View>> {
         self.view.clone()
+    }
+
+    /// Follows why the device, although it is connected, cannot be brought to what is wanted.
+    #[must_use]
+    pub fn trouble(&self) -> watch::Receiver<Option<String>> {
+        self.trouble.subscribe()
     }
 
     /// Runs until nobody commands any more.
@@ -240,9 +253,35 @@ impl<T: Target> Engine<T> {
 
     /// Reads the device, starts measuring on the first time, and writes what differs.
     async fn connect(&mut self) {
-        if let Err(error) = self.try_connect().await {
-            self.actual = None;
-            tracing::warn!("{error}; trying again");
+        match self.try_connect().await {
+            Ok(()) => {
+                self.trouble.send_replace(None);
+            }
+            Err(error) => {
+                self.actual = None;
+                self.note_trouble(&error);
+            }
+        }
+    }
+
+    /// Says why it does not go on, once and not with every try.
+    fn note_trouble(&self, error: &EngineError) {
+        if let EngineError::Target(TargetError::Lost { .. }) = error {
+            return; // the standing says so
+        }
+        let text = error.to_string();
+        let is_new = self.trouble.send_if_modified(|trouble| {
+            let is_new = trouble.as_ref() != Some(&text);
+            *trouble = Some(text.clone());
+            is_new
+        });
+        if is_new {
+            self.events.log(News::now(
+                "error",
+                "target",
+                &self.target.address(),
+                format!("{text}; trying again"),
+            ));
         }
     }
 
@@ -250,15 +289,20 @@ impl<T: Target> Engine<T> {
         self.target.prepare().await?;
         let found = by_place(self.target.entries().await?);
         if !self.started {
-            let recovered = recover(&found);
+            let kept = self.kept.numbers.clone().filter(|_| !self.target.profile().keeps_metadata);
+            let recovered = recover(&found, kept.map(Ids::from));
             self.ids = Ids::allocate(&self.site, &recovered.ids);
+            self.keep_numbers();
+            if let Err(error) = self.state_dir.save(&self.kept) {
+                self.events.log(News::now("error", "configuration", "running", error.to_string()));
+            }
             self.condition.stand_ins = standing_in(&self.site, &self.ids, &found);
             self.condition = self.condition_of(&self.site, &recovered.up);
             self.measure(&self.site.clone(), &self.ids.clone(), &recovered.up)?;
             self.started = true;
         }
-        self.actual = Some(found);
         let wanted = self.wanted();
+        self.actual = Some(self.named(found, &wanted));
         let updates = self.change_to(wanted).await?;
         let (inserted, modified, deleted) = tally(&updates);
         if updates.is_empty() {
@@ -275,6 +319,22 @@ impl<T: Target> Engine<T> {
         Ok(())
     }
 
+    /// Keeps the numbers in force, where the device does not tell them.
+    fn keep_numbers(&mut self) {
+        self.kept.numbers = (!self.target.profile().keeps_metadata).then(|| Numbers::from(&self.ids));
+    }
+
+    /// The entries that were found, with the names that a device may have dropped: at the same place stands the same
+    /// thing, since numbers are kept.
+    fn named(&self, mut found: Entries, wanted: &Entries) -> Entries {
+        if !self.target.profile().keeps_metadata {
+            for (place, entry) in &mut found {
+                entry.metadata = wanted.get(place).map(|wanted| wanted.metadata.clone()).unwrap_or_default();
+            }
+        }
+        found
+    }
+
     /// Writes the difference to `wanted`; on success the device is known to have it, otherwise its state is
     /// unknown.
     async fn change_to(&mut self, wanted: Entries) -> Result<Vec<Update>, TargetError> {
@@ -282,7 +342,7 @@ impl<T: Target> Engine<T> {
             difference(self.actual.as_ref().unwrap_or(&Entries::new()), &wanted)
         });
         if let Err(error) = self.target.write(updates.clone()).await {
-            // A refusal is all or nothing; anything else leaves us ignorant.
+            // A refusal is all or nothing; anything else leaves us ignorant, and the device is read again.
             if !matches!(error, TargetError::Refused { .. }) {
                 self.actual = None;
             }
@@ -308,6 +368,7 @@ impl<T: Target> Engine<T> {
             Arc::new(self.kept.unit_modes.clone()),
             Arc::new(tables),
             self.epoch,
+            self.target.profile(),
         )));
     }
 
@@ -486,10 +547,13 @@ impl<T: Target> Engine<T> {
                     continue;
                 }
             };
-            self.actual = Some(read);
             let wanted = self.wanted();
+            self.actual = Some(self.named(read, &wanted));
             match self.change_to(wanted).await {
-                Ok(_) => return Ok(()),
+                Ok(_) => {
+                    self.trouble.send_replace(None);
+                    return Ok(());
+                }
                 Err(error) => last = Some(error),
             }
         }
@@ -535,6 +599,7 @@ impl<T: Target> Engine<T> {
         if self.fixed_ports {
             same_ports(&self.site, &site)?;
         }
+        site.fits(self.target.profile())?;
         let ids = Ids::allocate(&site, &self.ids);
         // The profiles are checked before anything is touched.
         supervised(&site, &ids, &self.kept.unit_modes, &BTreeSet::new())?;
@@ -576,6 +641,7 @@ impl<T: Target> Engine<T> {
         self.epoch += 1;
         self.publish();
         self.kept.loaded = loaded;
+        self.keep_numbers();
         self.kept.unit_modes.retain(|unit, _| self.site.units.contains_key(unit));
         if let Err(error) = self.state_dir.save(&self.kept) {
             // The tables are changed already; a restart would find the file's configuration.
@@ -682,7 +748,8 @@ struct Recovered {
     up: BTreeSet<PairName>,
 }
 
-fn recover(entries: &Entries) -> Recovered {
+/// Reads the numbers in force, or takes those that were kept, and the pairs that are up.
+fn recover(entries: &Entries, kept: Option<Ids>) -> Recovered {
     let mut ids = Ids::default();
     let mut up_ids = BTreeSet::new();
     for entry in entries.values() {
@@ -708,6 +775,7 @@ fn recover(entries: &Entries) -> Recovered {
             _ => {}
         }
     }
+    let ids = kept.unwrap_or(ids);
     let up = ids.pairs.iter().filter(|(_, id)| up_ids.contains(id)).map(|(name, _)| name.clone()).collect();
     Recovered { ids, up }
 }

@@ -6,6 +6,7 @@
 
 pub mod alarm;
 pub mod clock;
+pub mod counted;
 pub mod daemon;
 pub mod difference;
 pub mod engine;

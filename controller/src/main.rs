@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{ArgGroup, Parser};
 use controller::daemon::{Plane, Settings, run};
+use dataplane::target::TargetProfile;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -21,6 +22,12 @@ struct Arguments {
     /// Data plane to program: grpc://HOST:PORT or unix:/PATH, any P4Runtime device with our pipeline.
     #[arg(long)]
     target: Option<p4runtime::client::Target>,
+    /// What that data plane is, with its limits: swpipe, bmv2 or tofino1.
+    #[arg(long, default_value = "swpipe")]
+    target_profile: &'static TargetProfile,
+    /// Folder with the compiled pipeline, sluice.bmv2.json for bmv2; the built-in one without it.
+    #[arg(long)]
+    pipeline: Option<PathBuf>,
     /// Run the software pipeline in this process (the default where the configuration names interfaces).
     #[arg(long)]
     embedded: bool,
@@ -79,6 +86,7 @@ fn main() -> ExitCode {
         workers: arguments.workers,
         pin: false,
         device_id: arguments.device_id,
+        profile: arguments.target_profile,
     };
     let plane = match (arguments.target, arguments.embedded) {
         (Some(target), _) => Some(Plane::External(target)),
@@ -90,6 +98,8 @@ fn main() -> ExitCode {
         config: arguments.config,
         plane,
         pipeline,
+        profile: arguments.target_profile,
+        compiled: arguments.pipeline,
         socket: arguments.socket,
         state_dir: arguments.state_dir,
         events: arguments.events,

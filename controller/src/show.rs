@@ -13,9 +13,10 @@ use dataplane::{LinkIndex, PairId, Reason, Side, SteeringMode};
 use liveness::{Direction, Nanos, PairStatus, PathStatus, Suspicion, UnitStatus};
 use serde_json::Value;
 use site::{PairName, PairRole, Site};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock;
+use crate::counted::{LinkPorts, cells_for, correct};
 use crate::engine::{Command, pair_state_name, unit_id, unit_state_name};
 use crate::event::Events;
 use crate::keepalives::{Keepalives, Status};
@@ -54,6 +55,8 @@ pub struct Desk<T> {
     pub election_id: u128,
     /// Flow counters of the previous reading.
     pub rates: Mutex<Rates>,
+    /// Why the data plane, although it is connected, cannot be brought to what is wanted.
+    pub trouble: watch::Receiver<Option<String>>,
 }
 
 /// Flow counters of the previous reading and the rates since the one before.
@@ -208,12 +211,16 @@ impl<T: Target> Desk<T> {
 
     async fn read(
         &self,
+        view: &View,
         wanted: Vec<(&'static dataplane::schema::Counter, usize)>,
     ) -> Result<Cells, Refusal> {
-        let wanted: Vec<(u32, usize)> =
-            wanted.into_iter().map(|(counter, index)| (counter.id, index)).collect();
-        let counts = self.target.counters(wanted.clone()).await?;
-        Ok(Cells(wanted.into_iter().zip(counts.into_iter().map(counted)).collect()))
+        let wanted = wanted.into_iter().map(|(counter, index)| (counter.id, index)).collect();
+        let (bytes, links) = (self.target.profile().counted, LinkPorts::of(&view.tables));
+        let asked = cells_for(bytes, &links, wanted);
+        let counts = self.target.counters(asked.clone()).await?;
+        let mut read = asked.into_iter().zip(counts).collect();
+        correct(bytes, &links, &mut read);
+        Ok(Cells(read.into_iter().map(|(cell, count)| (cell, counted(count))).collect()))
     }
 
     fn version(&self, view: &View) -> Version {
@@ -237,7 +244,7 @@ impl<T: Target> Desk<T> {
                 [(&cells::PORT_IN, cells::port(port.id)), (&cells::PORT_OUT, cells::port(port.id))]
             })
             .collect();
-        let read = self.read(wanted).await?;
+        let read = self.read(view, wanted).await?;
         let carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Ok(ports
             .into_iter()
@@ -269,7 +276,7 @@ impl<T: Target> Desk<T> {
             }
             wanted.extend(link_verdict_cells(index(link)));
         }
-        let read = self.read(wanted).await?;
+        let read = self.read(view, wanted).await?;
         let side = |name: &str| {
             let rx = read.get(&cells::PORT_IN, cells::port(port(name)));
             let tx = read.get(&cells::PORT_OUT, cells::port(port(name)));
@@ -307,7 +314,7 @@ impl<T: Target> Desk<T> {
         }
         wanted.extend(view.ids.links.values().flat_map(|link| link_verdict_cells(*link)));
         wanted.extend(view.ids.pairs.values().flat_map(|pair| pair_verdict_cells(*pair)));
-        let read = self.read(wanted).await?;
+        let read = self.read(view, wanted).await?;
         Ok(Drops {
             frames_in: (0..cells::PORTS).map(|port| read.get(&cells::PORT_IN, port).packets).sum(),
             verdicts: read.verdicts(&cells::VERDICTS, Reason::slot),
@@ -353,7 +360,7 @@ impl<T: Target> Desk<T> {
             wanted.push((&cells::PAIR_VERDICTS, cells::pair_verdict(*pair, Reason::Returned)));
         }
         // The screen must be there when the data plane is not.
-        let read = match self.read(wanted).await {
+        let read = match self.read(view, wanted).await {
             Ok(read) => read,
             Err(Refusal::Target(_)) => Cells(BTreeMap::new()),
             Err(refusal) => return Err(refusal),
@@ -387,7 +394,9 @@ impl<T: Target> Desk<T> {
     async fn flows(&self, view: &View) -> Result<Vec<Flow>, Refusal> {
         let mut counts: BTreeMap<String, Count> = BTreeMap::new();
         for (entry, count) in self.target.rule_counters().await? {
-            let name = String::from_utf8_lossy(&entry.metadata).into_owned();
+            // By our own books: a device may not keep names.
+            let metadata = view.tables.get(&entry.place()).map_or(&entry.metadata, |known| &known.metadata);
+            let name = String::from_utf8_lossy(metadata).into_owned();
             let sum = counts.entry(name).or_default();
             sum.packets += count.packets;
             sum.bytes += count.bytes;
@@ -427,7 +436,10 @@ impl<T: Target> Desk<T> {
     /// How the connection to the data plane stands, and why.
     fn standing(&self) -> (String, Option<String>) {
         match self.target.standing().borrow().clone() {
-            Standing::Primary(_) => ("primary".to_owned(), None),
+            Standing::Primary(_) => match self.trouble.borrow().clone() {
+                None => ("primary".to_owned(), None),
+                trouble => ("unusable".to_owned(), trouble),
+            },
             Standing::Backup => ("backup".to_owned(), Some("another controller programs it".to_owned())),
             Standing::Lost(reason) => ("lost".to_owned(), Some(reason)),
         }
@@ -439,8 +451,11 @@ impl<T: Target> Desk<T> {
         for place in view.tables.keys() {
             *used.entry(place.table).or_default() += 1;
         }
+        let profile = self.target.profile();
         api::Target {
             address: self.target.address(),
+            profile: profile.name.to_owned(),
+            pipeline: self.target.pipeline(),
             state,
             reason,
             device_id: self.device_id,
@@ -451,7 +466,7 @@ impl<T: Target> Desk<T> {
                 .map(|table| TableUsage {
                     name: table.name.to_owned(),
                     entries: used.get(&table.id).copied().unwrap_or_default(),
-                    size: table.size,
+                    size: profile.table_size(table),
                 })
                 .collect(),
         }

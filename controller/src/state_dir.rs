@@ -1,4 +1,5 @@
-//! What must outlive the process: units' modes by hand, and a configuration that was loaded over the file.
+//! What must outlive the process: units' modes by hand, a configuration that was loaded over the file, and numbers
+//! that the data plane does not tell.
 //!
 //! Files are written to a temporary name, synced and renamed: a crash leaves the old file or the new one.
 
@@ -10,8 +11,10 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{Flock, FlockArg};
 
 use api::UnitMode;
+use dataplane::{LinkIndex, PairId, UnitId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use site::Ids;
 
 /// What is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +24,45 @@ pub struct Kept {
     pub unit_modes: BTreeMap<String, UnitMode>,
     /// A configuration that was loaded, and the digest of the file's text that it replaced.
     pub loaded: Option<Loaded>,
+    /// Numbers in force, where the data plane does not keep the names that go with them.
+    pub numbers: Option<Numbers>,
+}
+
+/// Numbers of links, units, pairs and flows by their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct Numbers {
+    links: BTreeMap<String, LinkIndex>,
+    units: BTreeMap<String, UnitId>,
+    /// By `UNIT/PAIR`.
+    pairs: BTreeMap<String, PairId>,
+    flows: BTreeMap<String, i32>,
+}
+
+impl From<&Ids> for Numbers {
+    fn from(ids: &Ids) -> Self {
+        Numbers {
+            links: ids.links.clone(),
+            units: ids.units.clone(),
+            pairs: ids.pairs.iter().map(|(name, id)| (name.to_string(), *id)).collect(),
+            flows: ids.flows.clone(),
+        }
+    }
+}
+
+impl From<Numbers> for Ids {
+    fn from(numbers: Numbers) -> Self {
+        Ids {
+            links: numbers.links,
+            units: numbers.units,
+            pairs: numbers
+                .pairs
+                .into_iter()
+                .filter_map(|(name, id)| Some((name.parse().ok()?, id)))
+                .collect(),
+            flows: numbers.flows,
+        }
+    }
 }
 
 /// A configuration that is in force instead of the file's.

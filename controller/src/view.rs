@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use dataplane::PortId;
+use dataplane::target::TargetProfile;
 use site::{Condition, Ids, PairName, Site};
 use swpipe::device::{Atomicity, Device};
 
@@ -24,6 +25,7 @@ pub struct View {
     pub tables: Arc<Entries>,
     /// Applied configurations and repairs since the start.
     pub epoch: u64,
+    profile: &'static TargetProfile,
     /// Made on the first look-up.
     model: Arc<OnceLock<Device>>,
 }
@@ -38,15 +40,16 @@ impl View {
         modes: Arc<BTreeMap<String, api::UnitMode>>,
         tables: Arc<Entries>,
         epoch: u64,
+        profile: &'static TargetProfile,
     ) -> Self {
-        View { site, ids, condition, modes, tables, epoch, model: Arc::default() }
+        View { site, ids, condition, modes, tables, epoch, profile, model: Arc::default() }
     }
 
     /// The data plane's tables in the software pipeline's model of them.
     #[must_use]
     pub fn model(&self) -> &Device {
         self.model.get_or_init(|| {
-            let device = Device::default();
+            let device = Device::new(self.profile);
             let updates = crate::difference::difference(&Entries::new(), &self.tables);
             // What the data plane took, its model takes; a fault would be shown by the look-up itself.
             if let Err(results) = device.write(&updates, Atomicity::ContinueOnError) {

@@ -218,6 +218,23 @@ pub enum EntryError {
         /// What would be right.
         wanted: &'static str,
     },
+    /// A condition that another one needs is absent or another.
+    #[error(
+        "table {table}: match field {field} is {}; with a condition on {with} it must be {wanted}",
+        .found.map_or("left out".to_owned(), |found| found.to_string())
+    )]
+    Needs {
+        /// The table's name.
+        table: &'static str,
+        /// The field that is needed.
+        field: &'static str,
+        /// Its condition, if it has one.
+        found: Option<Condition>,
+        /// The field that needs it.
+        with: &'static str,
+        /// What would be right.
+        wanted: &'static str,
+    },
     /// A default action that cannot be written.
     #[error("table {0}: the default action is constant and cannot be written")]
     ConstDefault(&'static str),

@@ -19,7 +19,7 @@ const ETHERTYPE_MPLS: u16 = 0x8847;
 const ETHERTYPE_MPLS_MULTICAST: u16 = 0x8848;
 const ETHERTYPE_PPPOE_SESSION: u16 = 0x8864;
 /// Below this the field after the MACs is an LLC length (IEEE 802.3, 3.2.6).
-const FIRST_ETHERTYPE: u16 = 0x0600;
+pub(crate) const FIRST_ETHERTYPE: u16 = 0x0600;
 
 /// IP protocol numbers that the parse itself knows (IANA).
 mod proto {
@@ -206,19 +206,85 @@ const fn is_vlan(ethertype: u16) -> bool {
     matches!(ethertype, 0x8100 | 0x88a8 | 0x9100)
 }
 
+/// How far a target parses; see [`parse_within`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ParseLimits {
+    /// Bytes of an IPv6 extension header, 8..=2048: a longer one ends the walk at its own number.
+    pub ipv6_extension: u16,
+    /// 32-bit words of IPv4 options, 0..=10: of a longer header addresses and protocol stand, what follows
+    /// them is not read, and below MPLS it is no IP header, since its checksum is not known.
+    pub ipv4_options: u8,
+}
+
+impl ParseLimits {
+    /// As far as the contract says.
+    pub const NONE: ParseLimits = ParseLimits { ipv6_extension: 2048, ipv4_options: 10 };
+
+    /// Whether these limits change nothing.
+    #[inline]
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        self.ipv6_extension >= Self::NONE.ipv6_extension && self.ipv4_options >= Self::NONE.ipv4_options
+    }
+}
+
+/// What the parse asks of limits; it is compiled once for each answer, so that no limit costs nothing.
+pub trait Limits: Copy {
+    /// Whether an IPv6 extension header of `bytes` is stepped over.
+    fn steps_over(self, bytes: usize) -> bool;
+    /// Whether an IPv4 header with `words` of options is read to its end.
+    fn reads_options(self, words: usize) -> bool;
+}
+
+/// No limit but the contract's.
+#[derive(Clone, Copy, Debug)]
+pub struct Unlimited;
+
+impl Limits for Unlimited {
+    #[inline(always)]
+    fn steps_over(self, _: usize) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn reads_options(self, _: usize) -> bool {
+        true
+    }
+}
+
+impl Limits for ParseLimits {
+    #[inline(always)]
+    fn steps_over(self, bytes: usize) -> bool {
+        bytes <= usize::from(self.ipv6_extension)
+    }
+
+    #[inline(always)]
+    fn reads_options(self, words: usize) -> bool {
+        words <= usize::from(self.ipv4_options)
+    }
+}
+
 /// Reads `frame` (from the destination MAC, without FCS) as the contract's Parse section says.
 #[inline]
 #[must_use]
 pub fn parse(frame: &[u8]) -> Parsed {
     let mut parsed = Parsed::EMPTY;
-    parse_into(frame, &mut parsed);
+    parse_into(frame, Unlimited, &mut parsed);
+    parsed
+}
+
+/// [`parse`] as a target with these limits does it.
+#[must_use]
+pub fn parse_within(frame: &[u8], limits: ParseLimits) -> Parsed {
+    let mut parsed = Parsed::EMPTY;
+    parse_into(frame, limits, &mut parsed);
     parsed
 }
 
 /// [`parse`] in place: `parsed` must be [`Parsed::EMPTY`]. For the frame path, where a copy would wait for the
 /// fields that were just written.
 #[inline(always)]
-pub fn parse_into(frame: &[u8], parsed: &mut Parsed) {
+pub fn parse_into(frame: &[u8], limits: impl Limits, parsed: &mut Parsed) {
     let Some(head) = frame.first_chunk::<ETHERNET_HEADER>() else {
         return;
     };
@@ -254,15 +320,15 @@ pub fn parse_into(frame: &[u8], parsed: &mut Parsed) {
 
     // Each kind settles by itself: plain IP stays in registers that way.
     match ethertype {
-        ETHERTYPE_IPV4 => settle(frame, ipv4(frame, at), parsed),
-        ETHERTYPE_IPV6 => settle(frame, ipv6(frame, at), parsed),
+        ETHERTYPE_IPV4 => settle(frame, ipv4(frame, at, limits), limits, parsed),
+        ETHERTYPE_IPV6 => settle(frame, ipv6(frame, at, limits), limits, parsed),
         ETHERTYPE_MPLS | ETHERTYPE_MPLS_MULTICAST => {
-            let outer = mpls(frame, at, parsed);
-            settle(frame, outer, parsed);
+            let outer = mpls(frame, at, limits, parsed);
+            settle(frame, outer, limits, parsed);
         }
         ETHERTYPE_PPPOE_SESSION => {
-            let outer = pppoe(frame, at, parsed);
-            settle(frame, outer, parsed);
+            let outer = pppoe(frame, at, limits, parsed);
+            settle(frame, outer, limits, parsed);
         }
         _ => {}
     }
@@ -270,10 +336,10 @@ pub fn parse_into(frame: &[u8], parsed: &mut Parsed) {
 
 /// Takes the inner header of a tunnel, else the outer one.
 #[inline(always)]
-fn settle(frame: &[u8], outer: Option<Header>, parsed: &mut Parsed) {
+fn settle(frame: &[u8], outer: Option<Header>, limits: impl Limits, parsed: &mut Parsed) {
     let Some(outer) = outer else { return };
     if outer.upper.is_tunnel()
-        && let Some(inner) = inner(frame, outer.upper.proto, outer.upper.at)
+        && let Some(inner) = inner(frame, outer.upper.proto, outer.upper.at, limits)
     {
         parsed.tunnel = true;
         parsed.session = Some(inner.session(frame));
@@ -295,9 +361,12 @@ struct Upper {
     fragment: bool,
     /// A fragment that does not begin its packet: no layer-4 header in it.
     later_fragment: bool,
-    /// Where it begins.
+    /// Where it begins; [`BEYOND`] where that is not known.
     at: usize,
 }
+
+/// Behind the end of any frame: nothing is read there.
+const BEYOND: usize = usize::MAX / 2;
 
 impl Upper {
     /// IP-in-IP or GRE; one level, never below a fragment.
@@ -327,14 +396,16 @@ impl Header {
 }
 
 #[inline(always)]
-fn ipv4(frame: &[u8], at: usize) -> Option<Header> {
+fn ipv4(frame: &[u8], at: usize, limits: impl Limits) -> Option<Header> {
     let h = array::<20>(frame, at)?;
     let ihl = usize::from(h[0] & 0x0f);
     if h[0] >> 4 != 4 || ihl < 5 {
         return None;
     }
-    let payload = at + ihl * 4;
-    if frame.len() < payload {
+    let mut payload = at + ihl * 4;
+    if !limits.reads_options(ihl - 5) {
+        payload = BEYOND;
+    } else if frame.len() < payload {
         return None;
     }
     // RFC 791: flags in the top three bits (DF is no fragment), then the offset.
@@ -355,7 +426,7 @@ fn ipv4(frame: &[u8], at: usize) -> Option<Header> {
 }
 
 #[inline(always)]
-fn ipv6(frame: &[u8], at: usize) -> Option<Header> {
+fn ipv6(frame: &[u8], at: usize, limits: impl Limits) -> Option<Header> {
     let h = array::<40>(frame, at)?;
     if h[0] >> 4 != 6 {
         return None;
@@ -371,19 +442,21 @@ fn ipv6(frame: &[u8], at: usize) -> Option<Header> {
         upper.proto,
         proto::HOP_BY_HOP | proto::ROUTING | proto::FRAGMENT | proto::DESTINATION_OPTIONS
     ) {
-        upper = walk_extensions(frame, upper);
+        upper = walk_extensions(frame, upper, limits);
     }
     Some(Header { addresses, upper })
 }
 
-/// Walks the extension headers (RFC 8200, 4); one that is not wholly there ends the walk at its own number.
-fn walk_extensions(frame: &[u8], mut upper: Upper) -> Upper {
+/// Walks the extension headers (RFC 8200, 4); one that is not wholly there, or too long for the target, ends the
+/// walk at its own number.
+fn walk_extensions(frame: &[u8], mut upper: Upper, limits: impl Limits) -> Upper {
     for _ in 0..MAX_IPV6_EXTENSIONS {
         match upper.proto {
             proto::HOP_BY_HOP | proto::ROUTING | proto::DESTINATION_OPTIONS => {
                 let Some(&[next, length]) = array::<2>(frame, upper.at) else { break };
-                let end = upper.at + 8 + usize::from(length) * 8;
-                if frame.len() < end {
+                let bytes = 8 + usize::from(length) * 8;
+                let end = upper.at + bytes;
+                if frame.len() < end || !limits.steps_over(bytes) {
                     break;
                 }
                 upper.proto = next;
@@ -406,7 +479,7 @@ fn walk_extensions(frame: &[u8], mut upper: Upper) -> Upper {
     upper
 }
 
-fn mpls(frame: &[u8], mut at: usize, parsed: &mut Parsed) -> Option<Header> {
+fn mpls(frame: &[u8], mut at: usize, limits: impl Limits, parsed: &mut Parsed) -> Option<Header> {
     loop {
         if usize::from(parsed.mpls_depth) == MAX_MPLS_LABELS {
             parsed.why = NotIp::MplsTooDeep;
@@ -422,10 +495,10 @@ fn mpls(frame: &[u8], mut at: usize, parsed: &mut Parsed) -> Option<Header> {
     }
     match frame.get(at)? >> 4 {
         // An Ethernet pseudowire's inner MAC may begin with 4 too: only a right checksum makes it IPv4.
-        4 => ipv4(frame, at).filter(|header| {
+        4 => ipv4(frame, at, limits).filter(|header| {
             frame.get(at..header.upper.at).is_some_and(|bytes| ones_complement_sum(bytes) == 0xffff)
         }),
-        6 => ipv6(frame, at),
+        6 => ipv6(frame, at, limits),
         _ => None,
     }
 }
@@ -441,7 +514,7 @@ fn ones_complement_sum(header: &[u8]) -> u16 {
     (sum & 0xffff) as u16
 }
 
-fn pppoe(frame: &[u8], at: usize, parsed: &mut Parsed) -> Option<Header> {
+fn pppoe(frame: &[u8], at: usize, limits: impl Limits, parsed: &mut Parsed) -> Option<Header> {
     // RFC 2516, 4: version and type, code, session, length; then the PPP protocol.
     let h = array::<8>(frame, at)?;
     if h[0] != 0x11 || h[1] != 0 {
@@ -449,23 +522,23 @@ fn pppoe(frame: &[u8], at: usize, parsed: &mut Parsed) -> Option<Header> {
     }
     parsed.pppoe = true;
     match u16::from_be_bytes([h[6], h[7]]) {
-        0x0021 => ipv4(frame, at + 8),
-        0x0057 => ipv6(frame, at + 8),
+        0x0021 => ipv4(frame, at + 8, limits),
+        0x0057 => ipv6(frame, at + 8, limits),
         _ => None,
     }
 }
 
 /// The inner header of IP-in-IP or GRE.
-fn inner(frame: &[u8], proto: u8, at: usize) -> Option<Header> {
+fn inner(frame: &[u8], proto: u8, at: usize, limits: impl Limits) -> Option<Header> {
     match proto {
-        proto::IPV4 => ipv4(frame, at),
-        proto::IPV6 => ipv6(frame, at),
-        proto::GRE => gre(frame, at),
+        proto::IPV4 => ipv4(frame, at, limits),
+        proto::IPV6 => ipv6(frame, at, limits),
+        proto::GRE => gre(frame, at, limits),
         _ => None,
     }
 }
 
-fn gre(frame: &[u8], at: usize) -> Option<Header> {
+fn gre(frame: &[u8], at: usize, limits: impl Limits) -> Option<Header> {
     const CHECKSUM: u16 = 0x8000;
     const ROUTING: u16 = 0x4000;
     const KEY: u16 = 0x2000;
@@ -480,8 +553,8 @@ fn gre(frame: &[u8], at: usize) -> Option<Header> {
     let options = [CHECKSUM, KEY, SEQUENCE].iter().filter(|bit| flags & **bit != 0).count();
     let payload = at + 4 + options * 4;
     match protocol {
-        ETHERTYPE_IPV4 => ipv4(frame, payload),
-        ETHERTYPE_IPV6 => ipv6(frame, payload),
+        ETHERTYPE_IPV4 => ipv4(frame, payload, limits),
+        ETHERTYPE_IPV6 => ipv6(frame, payload, limits),
         _ => None,
     }
 }

@@ -25,6 +25,7 @@ pub mod keepalive;
 pub mod schema;
 pub mod steering;
 pub mod tables;
+pub mod target;
 pub mod verdict;
 
 pub use buckets::{BucketTable, UnitShape};

@@ -8,6 +8,9 @@ pub const BUCKETS: usize = 1 << 20;
 /// Rules of one family that surely fit.
 pub const RULES: usize = 131_072;
 
+/// Pairs by their number.
+pub(crate) const PAIR_RESTRICTION: &str = "pair < 512";
+
 /// How a field matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchKind {
@@ -51,6 +54,8 @@ pub struct Action {
     pub name: &'static str,
     /// Parameters, ids 1, 2, ...
     pub params: &'static [Field],
+    /// What parameters must keep, in the language of p4-constraints: `@action_restriction`.
+    pub restriction: Option<&'static str>,
     /// For the documentation in the P4Info.
     pub brief: &'static str,
 }
@@ -83,6 +88,8 @@ pub struct Table {
     pub size: usize,
     /// Id of its direct counter.
     pub direct_counter: Option<P4Id>,
+    /// What matches must keep, in the language of p4-constraints: `@entry_restriction`.
+    pub restriction: Option<&'static str>,
     /// For the documentation in the P4Info.
     pub brief: &'static str,
 }
@@ -165,8 +172,14 @@ pub mod counters {
     );
     counter!(PAIR_OUT, 0x1200_0004, "pair_out", PAIRS * 2, "Frames sent to appliances: pair * 2 + side.");
     counter!(LINK_OUT, 0x1200_0005, "link_out", LINKS * 2, "Frames returned to links: link * 2 + side.");
-    counter!(PORT_IN, 0x1200_0006, "port_in", PORTS, "Frames received, by port.");
-    counter!(PORT_OUT, 0x1200_0007, "port_out", PORTS, "Frames sent, by port; keep-alives included.");
+    counter!(PORT_IN, 0x1200_0006, "port_in", PORTS, "Frames received, by port, as they came in.");
+    counter!(
+        PORT_OUT,
+        0x1200_0007,
+        "port_out",
+        PORTS,
+        "Frames sent, by port; packets of the controller included."
+    );
     counter!(COPIES, 0x1200_0008, "copies", PAIRS * 2, "Copies to appliances: pair * 2 + (1 if lost).");
 
     counter!(
@@ -183,9 +196,10 @@ pub mod counters {
         PORTS,
         "Frames that the target could not send after all, by port; not of the program's counting."
     );
+    counter!(PROBES_OUT, 0x1200_000b, "probes_out", PORTS, "Packets of the controller sent, by port.");
 
     /// All of them.
-    pub static ALL: [&Counter; 10] = [
+    pub static ALL: [&Counter; 11] = [
         &VERDICTS,
         &LINK_VERDICTS,
         &PAIR_VERDICTS,
@@ -196,6 +210,7 @@ pub mod counters {
         &COPIES,
         &PORT_MISSED,
         &PORT_LOST,
+        &PROBES_OUT,
     ];
 
     /// Cell of [`LINK_VERDICTS`].
@@ -233,7 +248,7 @@ pub mod counters {
         pair.index() * 2 + lost as usize
     }
 
-    /// Cell of [`PORT_IN`] and [`PORT_OUT`].
+    /// Cell of [`PORT_IN`], [`PORT_OUT`], [`PORT_MISSED`], [`PORT_LOST`] and [`PROBES_OUT`].
     #[inline]
     #[must_use]
     pub const fn port(port: PortId) -> usize {

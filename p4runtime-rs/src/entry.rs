@@ -10,19 +10,24 @@
 //! assert_eq!(entry::from_wire(&wire), Ok(ours));
 //! ```
 
+mod clone_session;
 mod info;
 
 use dataplane::entry::{Condition, Entry, EntryError, EntryKey, Update};
 use dataplane::schema::{self, DefaultAction, MatchKind};
-use dataplane::tables;
+use dataplane::tables::{self, CLONE_SESSIONS};
 use tonic::Code;
 
-pub use info::p4info;
+pub use info::{p4info, p4info_of};
 
 use crate::Fault;
 use crate::bytestring::{BytestringError, canonical, parse_bytes};
+use crate::proto::p4::v1::entity::Entity as Kind;
 use crate::proto::p4::v1::field_match::{Exact, FieldMatchType, Range, Ternary};
-use crate::proto::p4::v1::{self, Action, FieldMatch, TableAction, TableEntry, action, table_action};
+use crate::proto::p4::v1::packet_replication_engine_entry::Type as Replication;
+use crate::proto::p4::v1::{
+    self, Action, FieldMatch, PacketReplicationEngineEntry, TableAction, TableEntry, action, table_action,
+};
 
 impl From<EntryError> for Fault {
     /// P4Runtime, "Write RPC": malformed entities are `INVALID_ARGUMENT` unless a more specific code applies.
@@ -78,13 +83,63 @@ pub fn place_to_wire(place: &EntryKey) -> TableEntry {
     }
 }
 
+/// Any entry as the protocol's entity, clone sessions as such.
+#[must_use]
+pub fn to_entity(entry: &Entry) -> v1::Entity {
+    if entry.table == CLONE_SESSIONS.id {
+        clone_session::to_wire(entry).into()
+    } else {
+        to_wire(entry).into()
+    }
+}
+
+/// The place alone, of any entry.
+#[must_use]
+pub fn place_to_entity(place: &EntryKey) -> v1::Entity {
+    if place.table == CLONE_SESSIONS.id {
+        clone_session::place_to_wire(place).into()
+    } else {
+        place_to_wire(place).into()
+    }
+}
+
 /// The update as the protocol has it; a delete names the place alone.
 #[must_use]
 pub fn update_to_wire(update: &Update) -> v1::Update {
     match update {
-        Update::Insert(entry) => v1::Update::insert(to_wire(entry)),
-        Update::Modify(entry) => v1::Update::modify(to_wire(entry)),
-        Update::Delete(entry) => v1::Update::delete(place_to_wire(&entry.place())),
+        Update::Insert(entry) => v1::Update::insert(to_entity(entry)),
+        Update::Modify(entry) => v1::Update::modify(to_entity(entry)),
+        Update::Delete(entry) => v1::Update::delete(place_to_entity(&entry.place())),
+    }
+}
+
+/// Reads a clone session with its replica, and checks it.
+///
+/// # Errors
+/// What the protocol does not allow or the data plane does not have, with its canonical code.
+pub fn clone_session_from_wire(wire: &v1::CloneSessionEntry) -> Result<Entry, Fault> {
+    clone_session::from_wire(wire)
+}
+
+/// Reads the place of a clone session; whatever else is set does not matter.
+///
+/// # Errors
+/// Session 0.
+pub fn clone_session_place_from_wire(wire: &v1::CloneSessionEntry) -> Result<EntryKey, Fault> {
+    clone_session::place_from_wire(wire)
+}
+
+/// The entry that an entity of a read is; `None` where it is of another kind, such as a counter.
+///
+/// # Errors
+/// As [`from_wire`].
+pub fn from_entity(entity: &v1::Entity) -> Result<Option<Entry>, Fault> {
+    match &entity.entity {
+        Some(Kind::TableEntry(wire)) => from_wire(wire).map(Some),
+        Some(Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
+            r#type: Some(Replication::CloneSessionEntry(wire)),
+        })) => clone_session::from_wire(wire).map(Some),
+        _ => Ok(None),
     }
 }
 
@@ -123,20 +178,24 @@ pub fn place_from_wire(wire: &TableEntry) -> Result<EntryKey, Fault> {
 }
 
 /// Filters that read every entry of every table: a wildcard read leaves default entries out, which are asked
-/// for by table (P4Runtime, "Wildcard Reads").
+/// for by table (P4Runtime, "Wildcard Reads"), and clone sessions are in no table.
 #[must_use]
 pub fn every_entry() -> Vec<v1::Entity> {
-    let settable = tables::ALL.iter().filter(|table| matches!(table.default, DefaultAction::Settable(..)));
+    let settable =
+        tables::PROGRAM.iter().filter(|table| matches!(table.default, DefaultAction::Settable(..)));
     let defaults = settable.map(|table| TableEntry {
         table_id: table.id,
         is_default_action: true,
         ..Default::default()
     });
-    [TableEntry::default()].into_iter().chain(defaults).map(Into::into).collect()
+    let mut filters: Vec<v1::Entity> =
+        [TableEntry::default()].into_iter().chain(defaults).map(Into::into).collect();
+    filters.push(v1::CloneSessionEntry::default().into());
+    filters
 }
 
 fn table_of(wire: &TableEntry) -> Result<&'static schema::Table, Fault> {
-    Ok(tables::by_id(wire.table_id).ok_or(EntryError::UnknownTable(wire.table_id))?)
+    Ok(tables::of_program(wire.table_id).ok_or(EntryError::UnknownTable(wire.table_id))?)
 }
 
 /// What an entry may not bring along here.
@@ -237,8 +296,10 @@ fn value_fault(of: &str, what: &str, error: BytestringError) -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use dataplane::PortId;
     use dataplane::tables::{
-        BucketEntry, Family, PortRange, RuleAction, RuleEntry, RuleField, RuleMatch, SteeringEntry,
+        BucketEntry, CloneSessionEntry, Family, PortRange, RuleAction, RuleEntry, RuleField, RuleMatch,
+        SteeringEntry,
     };
     use dataplane::{BucketIndex, Core, PairId, SteeringMode, UnitId};
     use proptest::prelude::*;
@@ -248,6 +309,8 @@ mod tests {
     fn rule() -> RuleEntry {
         let mut matches = RuleMatch::default();
         matches.set_exact(RuleField::Link, 0, Family::V4);
+        matches.set_exact(RuleField::IpVersion, 4, Family::V4);
+        matches.set_exact(RuleField::HasPorts, 1, Family::V4);
         matches.set(RuleField::SrcIp, 0x0a00_0000, 0xff00_0000);
         matches.dst_port = PortRange { low: 0, high: 1023 };
         RuleEntry { family: Family::V4, priority: 7, matches, action: RuleAction::ToUnit(UnitId(3)) }
@@ -272,7 +335,7 @@ mod tests {
     #[test]
     fn wire_form_is_canonical() {
         let wire = to_wire(&named());
-        assert_eq!(wire.r#match.len(), 3, "fields that do not matter are left out");
+        assert_eq!(wire.r#match.len(), 5, "fields that do not matter are left out");
         let link = Ternary { value: vec![0], mask: vec![0xff] };
         assert_eq!(wire.r#match[0].field_match_type, Some(FieldMatchType::Ternary(link)));
         let port = wire.r#match.iter().find(|field| field.field_id == 18).unwrap();
@@ -283,6 +346,10 @@ mod tests {
 
     #[test]
     fn entries_come_back_as_they_were() {
+        let session = CloneSessionEntry::to(PortId(9)).entry();
+        for entry in [named(), steering(), bucket(), session] {
+            assert_eq!(from_entity(&to_entity(&entry)), Ok(Some(entry.clone())));
+        }
         for entry in [named(), steering(), bucket()] {
             assert_eq!(from_wire(&to_wire(&entry)), Ok(entry.clone()));
             assert_eq!(place_from_wire(&place_to_wire(&entry.place())), Ok(entry.place()));
@@ -319,6 +386,7 @@ mod tests {
             code(&wire)
         };
         assert_eq!(spoilt(&|wire| wire.table_id = 0x0200_00ff), Code::InvalidArgument);
+        assert_eq!(spoilt(&|wire| wire.table_id = CLONE_SESSIONS.id), Code::InvalidArgument);
         assert_eq!(spoilt(&|wire| wire.priority = 0), Code::InvalidArgument);
         assert_eq!(spoilt(&|wire| wire.action = None), Code::InvalidArgument);
         assert_eq!(spoilt(&|wire| wire.r#match[1].field_id = 99), Code::InvalidArgument);
@@ -383,6 +451,7 @@ mod tests {
             let mut matches = RuleMatch::default();
             matches.set(RuleField::SrcIp, src, mask);
             matches.set_exact(RuleField::IpProto, proto.into(), Family::V6);
+            matches.set_exact(RuleField::HasPorts, 1, Family::V6);
             matches.src_port = PortRange { low: low.min(high), high: low.max(high) };
             let rule = RuleEntry { family: Family::V6, priority, matches, action: RuleAction::Drop };
             let entry = Entry { metadata, ..rule.entry() };

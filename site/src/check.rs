@@ -6,14 +6,15 @@ use std::fmt;
 use dataplane::buckets::{MAX_BUCKETS, MAX_CORES, MIN_BUCKETS};
 use dataplane::frame::VLAN_TPIDS;
 use dataplane::schema::counters::{LINKS, PAIRS};
-use dataplane::schema::{BUCKETS, RULES};
 use dataplane::steering::{DOT1Q_TPID, NATIVE_TPID};
-use dataplane::tables::Family;
+use dataplane::tables::{FORBIDDEN_TPIDS, MAX_BASE_VID};
+use dataplane::target::SWPIPE;
 use dataplane::{BucketTable, Method, PortId, SteeringMode, UnitShape};
 
 use crate::fault::{Fault, SiteError};
 use crate::flow::{self, Flow, FlowAction};
 use crate::ids::PairName;
+use crate::room;
 use crate::tree::{
     self, Admin, FlowTree, LinkTree, Number, PairTree, PortTree, ProfileTree, SteeringTree, Switch, Tree,
     UnitTree,
@@ -23,18 +24,6 @@ use crate::value;
 /// VID of link 0 in `dot1q` mode where none is configured.
 const DEFAULT_BASE_VID: u16 = 100;
 const SPEEDS: [&str; 5] = ["10g", "25g", "40g", "50g", "100g"];
-/// EtherTypes that the parse reads; a native steering header cannot look like one of them.
-const PARSED_ETHERTYPES: [u16; 9] = [
-    0x8100,
-    0x88a8,
-    0x9100,
-    0x8847,
-    0x8848,
-    0x8864,
-    0x0800,
-    0x86dd,
-    dataplane::keepalive::KEEP_ALIVE_ETHERTYPE,
-];
 
 /// A site's configuration that keeps all rules.
 #[derive(Clone, Debug, PartialEq)]
@@ -348,7 +337,7 @@ impl Check {
         let units = self.units(&balancer.ecofilter_unit, &ports, &profiles);
         let flows = self.flows(&balancer.flow, &links, &units);
         self.check_mtus(&ports, &links, &units);
-        self.check_sizes(&units, &flows);
+        self.faults.extend(room::faults(&ports, &units, &flows, &SWPIPE));
         Site {
             ports,
             profiles,
@@ -522,7 +511,7 @@ impl Check {
             )
         });
         if mode == "native" {
-            if PARSED_ETHERTYPES.contains(&tpid) {
+            if FORBIDDEN_TPIDS.contains(&tpid) || VLAN_TPIDS.contains(&tpid) {
                 self.fault(
                     format!("{path} tpid"),
                     format!("{tpid:#06x}"),
@@ -536,14 +525,15 @@ impl Check {
         }
         // With one of these a frame without a header could pass for one with it, or a returned frame for a
         // keep-alive.
-        if PARSED_ETHERTYPES.contains(&tpid) && !VLAN_TPIDS.contains(&tpid) {
+        if FORBIDDEN_TPIDS.contains(&tpid) {
             self.fault(
                 format!("{path} tpid"),
                 format!("{tpid:#06x}"),
                 "operators' frames or keep-alives carry this EtherType; choose a VLAN's, such as 0x8100",
             );
         }
-        let last = 4094 - (links.max(1) as i64 - 1);
+        // Every link of a header must have a VID of 12 bits, every configured one a VID that is not reserved.
+        let last = (4094 - (links.max(1) as i64 - 1)).min(MAX_BASE_VID.into());
         let base = tree.base_vid.unwrap_or(DEFAULT_BASE_VID.into());
         let base_vid = self.number(&format!("{path} base-vid"), base, 1, last.max(1)) as u16;
         SteeringMode::Dot1q { tpid, base_vid }
@@ -753,32 +743,6 @@ impl Check {
             self.fault(format!("{path} copy"), tree.copy, reason);
         }
         FlowAction::ToUnit { unit: unit.clone(), copy: tree.copy }
-    }
-
-    /// What the tables of the data plane have no room for.
-    fn check_sizes(&mut self, units: &BTreeMap<String, Unit>, flows: &[Flow]) {
-        let shapes = units.values().map(Unit::shape).filter(|shape| !shape.active.is_empty());
-        let buckets: u64 = shapes.map(|shape| u64::from(shape.bucket_count())).sum();
-        let room = BUCKETS as u64;
-        if buckets > room {
-            let reason = format!("the data plane has room for {room}: use fewer units, cores or buckets");
-            self.fault("ecofilter-balancer ecofilter-unit", format!("{buckets} buckets"), reason);
-        }
-        for family in Family::BOTH {
-            let rules: usize = flows
-                .iter()
-                .filter(|flow| flow.matches.iter().any(|(of, _)| *of == family))
-                .map(|flow| flow.links.len().max(1))
-                .sum();
-            let room = RULES;
-            if rules > room {
-                let reason = format!(
-                    "the data plane has room for {room} of {}; a flow takes one for each link of apply-to-links",
-                    if family == Family::V4 { "IPv4" } else { "IPv6" }
-                );
-                self.fault("ecofilter-balancer flow", format!("{rules} rules"), reason);
-            }
-        }
     }
 
     fn check_mtus(&mut self, ports: &BTreeMap<String, Port>, links: &[Link], units: &BTreeMap<String, Unit>) {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use dataplane::entry::Entry;
 use dataplane::tables::{
-    BucketEntry, LinkEntry, PairForwarding, PairPortEntry, PairStateEntry, PortEntry, PortMtuEntry, PortRole,
-    RuleAction, RuleEntry, RuleField, SteeringEntry, UnitEntry, UnitMode,
+    BucketEntry, CloneSessionEntry, LinkEntry, PairForwarding, PairPortEntry, PairStateEntry, PortEntry,
+    PortMtuEntry, PortRole, RuleAction, RuleEntry, RuleField, SteeringEntry, UnitEntry, UnitMode,
 };
 use dataplane::{BucketIndex, PortId, Side, buckets};
 
@@ -230,6 +230,8 @@ fn pair_entries(
         let entry = PairPortEntry { pair: *id, side, port }.entry();
         entries.push(named(entry, &name.to_string()));
         entries.push(PortEntry { port, role: PortRole::Pair { pair: *id, side, copy } }.entry());
+        // For copies, whether or not a flow asks for them now: a flow that does needs nothing else then.
+        entries.push(CloneSessionEntry::to(port).entry());
     }
     entries.extend(mtu_entry(site, &pair.lan_port));
     entries.extend(mtu_entry(site, &pair.wan_port));

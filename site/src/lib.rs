@@ -11,6 +11,7 @@ mod fault;
 mod flow;
 mod ids;
 mod order;
+mod room;
 mod tree;
 mod value;
 

@@ -19,7 +19,7 @@ pub const RULE_SLOTS: usize = 2 * 131_072;
 pub struct Count {
     /// Frames.
     pub packets: u64,
-    /// Bytes, as the frames were on the link, without FCS.
+    /// Bytes, as the frames were on the link, without FCS; by a port's own counter, as they came in.
     pub bytes: u64,
 }
 
@@ -79,6 +79,7 @@ pub struct Block {
     copies: Box<[Cell]>,
     port_missed: Box<[Cell]>,
     port_lost: Box<[Cell]>,
+    probes_out: Box<[Cell]>,
     rules: Box<[Cell]>,
 }
 
@@ -95,6 +96,7 @@ impl Block {
             copies: cells(schema::COPIES.size),
             port_missed: cells(schema::PORT_MISSED.size),
             port_lost: cells(schema::PORT_LOST.size),
+            probes_out: cells(schema::PROBES_OUT.size),
             rules: cells(RULE_SLOTS),
         }
     }
@@ -109,7 +111,9 @@ impl Block {
                 cell.add(bytes);
             }
         };
-        add(&self.port_in, schema::port(port));
+        if let Some(cell) = self.port_in.get(schema::port(port)) {
+            cell.add(decision.received);
+        }
         match decision.origin {
             Origin::Link(link) => add(&self.link_verdicts, schema::link_verdict(link, decision.reason)),
             Origin::Pair(pair) => add(&self.pair_verdicts, schema::pair_verdict(pair, decision.reason)),
@@ -161,10 +165,12 @@ impl Block {
         }
     }
 
-    /// Counts a keep-alive that was sent.
+    /// Counts a packet of the controller that was sent.
     pub fn count_sent(&self, port: PortId, bytes: usize) {
-        if let Some(cell) = self.port_out.get(schema::port(port)) {
-            cell.add(bytes);
+        for cells in [&self.port_out, &self.probes_out] {
+            if let Some(cell) = cells.get(schema::port(port)) {
+                cell.add(bytes);
+            }
         }
     }
 
@@ -185,6 +191,7 @@ impl Block {
             id if id == schema::COPIES.id => at(&self.copies, index),
             id if id == schema::PORT_MISSED.id => at(&self.port_missed, index),
             id if id == schema::PORT_LOST.id => at(&self.port_lost, index),
+            id if id == schema::PROBES_OUT.id => at(&self.probes_out, index),
             _ => Count::default(),
         }
     }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 use dataplane::entry::{Entry, EntryError, EntryKey, P4Id, Update};
 use dataplane::tables::{self, TableEntry};
+use dataplane::target::{SWPIPE, TargetProfile};
 
 use crate::counters::{Count, Counters, Place, RULE_SLOTS};
 use crate::tables::{RuleSlot, Snapshot};
@@ -65,6 +66,7 @@ struct State {
 
 /// The device.
 pub struct Device {
+    profile: &'static TargetProfile,
     state: Mutex<State>,
     snapshot: ArcSwap<Snapshot>,
     counters: Counters,
@@ -72,16 +74,17 @@ pub struct Device {
 
 impl Default for Device {
     fn default() -> Self {
-        Device {
-            state: Mutex::new(State { rows: HashMap::new(), free_slots: VecDeque::new(), next_slot: 0 }),
-            snapshot: ArcSwap::from_pointee(Snapshot::default()),
-            counters: Counters::default(),
-        }
+        Device::new(&SWPIPE)
     }
 }
 
 /// Checks that need the rows as they are; the batch names no entry twice, so updates are independent.
-fn admissible(state: &State, update: &Update, room: &mut HashMap<P4Id, i64>) -> Result<(), UpdateFault> {
+fn admissible(
+    profile: &TargetProfile,
+    state: &State,
+    update: &Update,
+    room: &mut HashMap<P4Id, i64>,
+) -> Result<(), UpdateFault> {
     let entry = update.entry();
     let table = tables::by_id(entry.table).ok_or(EntryError::UnknownTable(entry.table))?;
     let rows = state.rows.get(&table.id);
@@ -101,8 +104,9 @@ fn admissible(state: &State, update: &Update, room: &mut HashMap<P4Id, i64>) -> 
                 return Err(UpdateFault::Exists(table.name));
             }
             let used = rows.map_or(0, HashMap::len) as i64 + room.get(&table.id).copied().unwrap_or(0);
-            if used >= table.size as i64 {
-                return Err(UpdateFault::Full { table: table.name, size: table.size });
+            let size = profile.table_size(table);
+            if used >= size as i64 {
+                return Err(UpdateFault::Full { table: table.name, size });
             }
             *room.entry(table.id).or_default() += 1;
             Ok(())
@@ -130,7 +134,7 @@ fn admissible(state: &State, update: &Update, room: &mut HashMap<P4Id, i64>) -> 
 }
 
 /// What would come of each update of a batch.
-fn check(state: &State, updates: &[Update]) -> Vec<Result<(), UpdateFault>> {
+fn check(profile: &TargetProfile, state: &State, updates: &[Update]) -> Vec<Result<(), UpdateFault>> {
     let mut room = HashMap::new();
     let mut first_of: HashMap<EntryKey, usize> = HashMap::with_capacity(updates.len());
     let mut twice = HashSet::new();
@@ -149,12 +153,29 @@ fn check(state: &State, updates: &[Update]) -> Vec<Result<(), UpdateFault>> {
                 let other = first_of.get(&place).copied().unwrap_or_default();
                 return Err(UpdateFault::Twice { table, other });
             }
-            admissible(state, update, &mut room)
+            admissible(profile, state, update, &mut room)
         })
         .collect()
 }
 
 impl Device {
+    /// A device with the limits of a target: how far it parses, how many entries its tables take.
+    #[must_use]
+    pub fn new(profile: &'static TargetProfile) -> Self {
+        Device {
+            profile,
+            state: Mutex::new(State { rows: HashMap::new(), free_slots: VecDeque::new(), next_slot: 0 }),
+            snapshot: ArcSwap::from_pointee(Snapshot::empty(profile.parse)),
+            counters: Counters::default(),
+        }
+    }
+
+    /// The target whose limits it has.
+    #[must_use]
+    pub fn profile(&self) -> &'static TargetProfile {
+        self.profile
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -181,7 +202,7 @@ impl Device {
         atomicity: Atomicity,
     ) -> Result<(), Vec<Result<(), UpdateFault>>> {
         let mut state = self.state();
-        let mut results = check(&state, updates);
+        let mut results = check(self.profile, &state, updates);
         let failed = results.iter().any(Result::is_err);
         if failed && atomicity == Atomicity::AllOrNothing {
             for result in results.iter_mut().filter(|result| result.is_ok()) {
@@ -202,7 +223,7 @@ impl Device {
     /// # Errors
     /// One result for each update, in order.
     pub fn check(&self, updates: &[Update]) -> Vec<Result<(), UpdateFault>> {
-        check(&self.state(), updates)
+        check(self.profile, &self.state(), updates)
     }
 
     /// Applies an admissible update.
@@ -299,7 +320,7 @@ impl Device {
             .collect();
         state.free_slots.extend(slots);
         state.rows.clear();
-        let mut next = Snapshot::default();
+        let mut next = Snapshot::empty(self.profile.parse);
         for entry in entries {
             self.apply(&mut state, &mut next, &Update::Insert(entry.clone()));
         }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use dataplane::Side;
+use dataplane::target::TargetProfile;
 use site::Site;
 use swpipe::io::Backend;
 use swpipe::replay::{Replay, program, replay};
@@ -43,6 +44,9 @@ enum Command {
         /// The device's number in P4Runtime.
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
         device_id: u64,
+        /// Target whose limits to keep, in parsing and in the sizes of tables: swpipe, bmv2 or tofino1.
+        #[arg(long, default_value = "swpipe")]
+        profile: &'static TargetProfile,
     },
     /// Print the digests of the bucket tables: one line a unit, then the device's.
     ConfigHash {
@@ -75,6 +79,9 @@ enum Command {
         /// Hold a pair down: PAIR or UNIT/PAIR.
         #[arg(long)]
         down: Vec<String>,
+        /// Target whose limits to keep, in parsing and in the sizes of tables: swpipe, bmv2 or tofino1.
+        #[arg(long, default_value = "swpipe")]
+        profile: &'static TargetProfile,
     },
 }
 
@@ -100,11 +107,18 @@ fn load(path: &PathBuf) -> Result<Site, String> {
     Ok(site)
 }
 
+/// A configuration that a target has room for.
+fn load_for(path: &PathBuf, profile: &TargetProfile) -> Result<Site, String> {
+    let site = load(path)?;
+    site.fits(profile).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(site)
+}
+
 fn run(command: Command) -> Result<(), String> {
     match command {
-        Command::Run { config, listen, io, workers, pin, device_id } => forward(
-            &load(&config)?,
-            &Options { backend: io, workers: workers.map(usize::from), pin, device_id },
+        Command::Run { config, listen, io, workers, pin, device_id, profile } => forward(
+            &load_for(&config, profile)?,
+            &Options { backend: io, workers: workers.map(usize::from), pin, device_id, profile },
             &listen,
         ),
         Command::ConfigHash { config } => {
@@ -122,10 +136,10 @@ fn run(command: Command) -> Result<(), String> {
             println!("{}", dataplane::describe::describe(&bytes, side));
             Ok(())
         }
-        Command::Replay { config, inputs, out, verdicts, down } => {
-            let site = load(&config)?;
-            let totals =
-                replay(&site, &Replay { inputs, down, out, verdicts }).map_err(|error| error.to_string())?;
+        Command::Replay { config, inputs, out, verdicts, down, profile } => {
+            let site = load_for(&config, profile)?;
+            let totals = replay(&site, &Replay { inputs, down, out, verdicts, profile })
+                .map_err(|error| error.to_string())?;
             for (reason, frames) in totals {
                 let name = reason.as_str().map(|name| format!(" ({name})")).unwrap_or_default();
                 println!("{:>10} {}{name}", frames, reason.verdict());

@@ -2,10 +2,10 @@
 //!
 //! Pure: counting and sending are the worker's. Nothing here allocates, blocks or panics.
 
-use dataplane::frame::parse_into;
+use dataplane::frame::{Limits, Unlimited, parse_into};
 use dataplane::keepalive::KEEP_ALIVE_ETHERTYPE;
 use dataplane::steering::STEERING_HEADER;
-use dataplane::tables::{PairForwarding, PortRole, RuleAction, UnitMode};
+use dataplane::tables::{CloneSessionId, PairForwarding, PortRole, RuleAction, UnitMode};
 use dataplane::{
     BucketIndex, Core, LinkIndex, NotIp, PairId, Parsed, PortId, Reason, Session, Side, UnitId, hash,
 };
@@ -78,11 +78,13 @@ pub struct Decision {
     pub copy: Option<CopyTo>,
     /// Bytes that counters count: the frame as it is on the link, without the steering header.
     pub counted: usize,
+    /// Bytes that came in by the port, with the steering header of a frame that returns.
+    pub received: usize,
 }
 
 impl Decision {
     #[inline(always)]
-    fn new(reason: Reason, origin: Origin, counted: usize) -> Self {
+    fn new(reason: Reason, origin: Origin, received: usize) -> Self {
         Decision {
             reason,
             origin,
@@ -93,7 +95,8 @@ impl Decision {
             forwarded: None,
             exit: None,
             copy: None,
-            counted,
+            counted: received,
+            received,
         }
     }
 }
@@ -102,20 +105,25 @@ impl Decision {
 #[inline]
 #[must_use]
 pub fn decide(tables: &Snapshot, port: PortId, frame: &[u8]) -> Decision {
-    decide_as(tables, tables.ports.role(port), frame)
+    let role = tables.ports.role(port);
+    if tables.limits.is_none() {
+        decide_as(tables, role, Unlimited, frame)
+    } else {
+        decide_as(tables, role, tables.limits, frame)
+    }
 }
 
-/// [`decide`] for a port whose role is known: it is the same for a whole batch.
+/// [`decide`] for a port whose role is known, by the target's limits: both are the same for a whole batch.
 #[inline(always)]
 #[must_use]
-pub fn decide_as(tables: &Snapshot, role: Option<PortRole>, frame: &[u8]) -> Decision {
+pub fn decide_as(tables: &Snapshot, role: Option<PortRole>, limits: impl Limits, frame: &[u8]) -> Decision {
     // Filled in place: handing it on by value would copy it right after its fields were written.
     let mut decision = Decision::new(Reason::UnknownPort, Origin::Unknown, frame.len());
     match role {
         Some(PortRole::Link { link, side, peer }) => {
             decision.origin = Origin::Link(link);
             let at = LinkFrame { tables, link, side, peer, length: frame.len() };
-            from_link(&at, &mut decision, frame);
+            from_link(&at, limits, &mut decision, frame);
         }
         Some(PortRole::Pair { pair, side, copy }) => {
             decision.origin = Origin::Pair(pair);
@@ -149,10 +157,10 @@ impl LinkFrame<'_> {
 }
 
 #[inline(always)]
-fn from_link(at: &LinkFrame<'_>, decision: &mut Decision, frame: &[u8]) {
+fn from_link(at: &LinkFrame<'_>, limits: impl Limits, decision: &mut Decision, frame: &[u8]) {
     // 1. Parse.
     let mut parsed = Parsed::EMPTY;
-    parse_into(frame, &mut parsed);
+    parse_into(frame, limits, &mut parsed);
     // 2. Rules.
     let Some((slot, action)) = at.tables.rules.lookup(at.link, &parsed) else {
         at.to_peer(decision, Reason::NoFlow);
@@ -209,16 +217,24 @@ fn balance(at: &LinkFrame<'_>, decision: &mut Decision, unit: UnitId, parsed: &P
     };
     // 7. Steering header, port of the side that the frame came in on.
     let length = at.length + STEERING_HEADER;
-    let exit = at.tables.mtus.admits(out, length).then(|| Exit {
-        port: out,
-        edit: Edit::Push(at.tables.steering.encode(core, at.link)),
-        length,
-    });
+    let exit = |port| {
+        at.tables.mtus.admits(port, length).then(|| Exit {
+            port,
+            edit: Edit::Push(at.tables.steering.encode(core, at.link)),
+            length,
+        })
+    };
     if copy {
         at.to_peer(decision, Reason::Copy);
-        decision.copy = Some(CopyTo { pair, exit });
+        // The replication engine makes no copy for a session that it does not have.
+        decision.copy = at
+            .tables
+            .clones
+            .replica(CloneSessionId::of(out))
+            .map(|replica| CopyTo { pair, exit: exit(replica) });
         return;
     }
+    let exit = exit(out);
     if exit.is_none() {
         decision.reason = Reason::MtuExceeded;
         return;

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use dataplane::entry::Update;
+use dataplane::target::TargetProfile;
 use dataplane::{PortId, Reason};
 use serde::Serialize;
 use site::{Condition, Ids, PairName, Site};
@@ -28,6 +29,8 @@ pub struct Replay {
     pub out: PathBuf,
     /// Where one JSON line a frame goes.
     pub verdicts: PathBuf,
+    /// The target whose limits the pipeline has.
+    pub profile: &'static TargetProfile,
 }
 
 /// Why nothing, or not all, was replayed.
@@ -52,7 +55,7 @@ pub enum ReplayError {
         /// The pairs there are.
         known: String,
     },
-    /// The tables refuse the configuration: a bug of ours.
+    /// The tables refuse the configuration: it does not fit the target.
     #[error("the data plane refuses the configuration: {0}")]
     Refused(String),
     /// An output would overwrite an input.
@@ -105,7 +108,7 @@ pub struct Programmed {
 /// Writes a site's tables into an empty device, the pairs that `up` names being up; the numbers given.
 ///
 /// # Errors
-/// [`ReplayError::Refused`], a bug of ours.
+/// [`ReplayError::Refused`] where the site does not fit the device's target.
 pub fn program(device: &Device, site: &Site, up: impl Fn(&PairName) -> bool) -> Result<Ids, ReplayError> {
     let ids = Ids::allocate(site, &Ids::default());
     let condition = Condition::with_up(site, up);
@@ -121,12 +124,16 @@ pub fn program(device: &Device, site: &Site, up: impl Fn(&PairName) -> bool) -> 
 }
 
 impl Programmed {
-    /// Programs a device with the site's tables, all pairs but `down` being up.
+    /// Programs a device of a target with the site's tables, all pairs but `down` being up.
     ///
     /// # Errors
-    /// [`ReplayError::Refused`], a bug of ours.
-    pub fn with_down(site: &Site, down: &BTreeSet<PairName>) -> Result<Self, ReplayError> {
-        let device = Device::default();
+    /// [`ReplayError::Refused`] where the site does not fit the target.
+    pub fn with_down(
+        site: &Site,
+        down: &BTreeSet<PairName>,
+        profile: &'static TargetProfile,
+    ) -> Result<Self, ReplayError> {
+        let device = Device::new(profile);
         let ids = program(&device, site, |pair| !down.contains(pair))?;
         Ok(Programmed {
             rules: device.rule_names(),
@@ -172,7 +179,7 @@ pub fn replay(site: &Site, replay: &Replay) -> Result<Totals, ReplayError> {
         .map(|port| (port.id, replay.out.join(format!("{}.pcap", port.name))))
         .collect();
     keep_inputs(&replay.inputs, captures.iter().map(|(_, path)| path).chain([&replay.verdicts]))?;
-    let programmed = Programmed::with_down(site, &down)?;
+    let programmed = Programmed::with_down(site, &down, replay.profile)?;
     let snapshot = programmed.device.snapshot().load_full();
     let output = |path: &Path| {
         let path = path.to_owned();

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
 use dataplane::PortId;
+use dataplane::target::{SWPIPE, TargetProfile};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use site::Site;
@@ -62,11 +63,13 @@ pub struct Options {
     pub pin: bool,
     /// The device's number in P4Runtime; not 0.
     pub device_id: u64,
+    /// The target whose limits it has.
+    pub profile: &'static TargetProfile,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { backend: Backend::default(), workers: None, pin: false, device_id: 1 }
+        Options { backend: Backend::default(), workers: None, pin: false, device_id: 1, profile: &SWPIPE }
     }
 }
 
@@ -161,7 +164,7 @@ impl Pipeline {
             .collect::<Result<Vec<_>, _>>()?;
         let opened =
             ports.iter().map(|port| open_port(port, options.backend)).collect::<Result<Vec<_>, _>>()?;
-        let device = Arc::new(Device::default());
+        let device = Arc::new(Device::new(options.profile));
 
         let cores = sched_getaffinity(Pid::from_raw(0)).map(|cores| cores_of(&cores)).unwrap_or_default();
         let workers = options.workers.unwrap_or(cores.len()).clamp(1, ports.len());

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::Cache;
+use dataplane::frame::{Limits, Unlimited};
 use dataplane::schema::counters::PORTS;
 use dataplane::{PortId, Reason};
 use nix::poll::{PollFd, PollFlags, poll};
@@ -109,9 +110,25 @@ fn descriptors(inlets: &[Inlet]) -> io::Result<Vec<OwnedFd>> {
 /// Runs one batch of a port through the pipeline: decides, sends and counts every frame.
 #[inline]
 pub fn forward(tables: &Snapshot, counters: &Block, port: PortId, frames: &[Frame<'_>], out: &mut Outlets) {
+    if tables.limits.is_none() {
+        forward_within(tables, Unlimited, counters, port, frames, out);
+    } else {
+        forward_within(tables, tables.limits, counters, port, frames, out);
+    }
+}
+
+#[inline]
+fn forward_within(
+    tables: &Snapshot,
+    limits: impl Limits,
+    counters: &Block,
+    port: PortId,
+    frames: &[Frame<'_>],
+    out: &mut Outlets,
+) {
     let role = tables.ports.role(port);
     for frame in frames {
-        let mut decision = decide_as(tables, role, frame.bytes);
+        let mut decision = decide_as(tables, role, limits, frame.bytes);
         if let Some(copy) = &decision.copy {
             let sent = copy.exit.as_ref().is_some_and(|exit| out.send(exit.port, frame.bytes, exit.edit));
             counters.count_copy(&decision, sent);

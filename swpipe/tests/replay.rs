@@ -629,3 +629,63 @@ fn config_hash_prints_a_line_a_unit_and_the_device() {
     assert_eq!(missing.status.code(), Some(1));
     assert!(text(&missing.stderr).contains("nowhere.json"));
 }
+
+/// IPv6 with a destination options header of 16 bytes in front of UDP.
+fn long_extension() -> Captured {
+    let mut bytes = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 24, 60, 64];
+    bytes.extend([[0x20; 16], [0x21; 16]].concat());
+    bytes.extend([17, 1]);
+    bytes.extend([0; 14]);
+    bytes.extend([0x9c, 0x40, 0x01, 0xbb, 0, 8, 0, 0]);
+    Captured { time: 0, bytes }
+}
+
+#[test]
+fn a_profile_parses_as_far_as_its_target() {
+    let place = Place::new();
+    let udp = json!({"name": "udp", "priority": 300, "match": {"ip-proto": 17}, "action": "drop"});
+    let mut tree: Value = serde_json::from_str(EXAMPLE).unwrap();
+    tree["sluice:ecofilter-balancer"]["flow"].as_array_mut().unwrap().push(udp);
+    place.write("site.json", tree.to_string().as_bytes());
+    let file = place.write("one.pcap", &pcap(&[long_extension()], false, false, 65535, 1));
+    let flow = |more: &[&str]| place.good(&[("p4-2", &file)], more)[0]["flow"].clone();
+    for profile in ["swpipe", "bmv2"] {
+        assert_eq!(flow(&["--profile", profile]), "udp", "{profile}");
+    }
+    assert_eq!(flow(&[]), "udp");
+    // The options header is longer than its parser steps over, so its number is the protocol.
+    assert_eq!(flow(&["--profile", "tofino1"]), "rest");
+}
+
+#[test]
+fn a_site_that_a_target_has_no_room_for_is_refused() {
+    let place = Place::new();
+    let flows: Vec<Value> = (0..1200)
+        .map(|n| {
+            json!({"name": format!("f{n}"), "priority": 5, "match": {"ip-version": 4},
+                   "apply-to-links": ["link1", "link2"], "action": "bypass"})
+        })
+        .collect();
+    let mut tree: Value = serde_json::from_str(EXAMPLE).unwrap();
+    tree["sluice:ecofilter-balancer"]["flow"] = json!(flows);
+    place.write("site.json", tree.to_string().as_bytes());
+    let lan = vectors("link1-lan.pcap");
+    let words = ["1,200 rules", "need 2,400 entries in rules_v4; target tofino1 has 2,048"];
+    place.refused(&[("p4-2", &lan)], &["--profile", "tofino1"], &words);
+    place.good(&[("p4-2", &lan)], &[]);
+    let output = place.replay(&[("p4-2", &lan)], &["--profile", "tofino"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("there are swpipe, bmv2 and tofino1"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_port_that_a_target_keeps_for_its_cpu_is_refused() {
+    let place = Place::new();
+    let taken = EXAMPLE.replacen("\"number\": 4, \"lane\": 2", "\"number\": 48, \"lane\": 0", 1);
+    assert_ne!(taken, EXAMPLE);
+    place.write("site.json", taken.as_bytes());
+    let lan = vectors("link1-lan.pcap");
+    let words = ["number 48, lane 0", "port 192 of target tofino1"];
+    place.refused(&[("p4-2", &lan)], &["--profile", "tofino1"], &words);
+    place.good(&[("p4-2", &lan)], &[]);
+}

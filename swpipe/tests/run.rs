@@ -93,7 +93,7 @@ fn frames_leave_as_replay_says_and_come_back_to_their_link() {
         let pipeline = Pipeline::start(&PortSpec::of_site(&site), &Options::default()).unwrap();
         let target = runtime.block_on(async { Target::dial("test", pipeline.connector()) });
         let (_session, _inbox) = runtime.block_on(programmed(target, &site));
-        let expected = Programmed::with_down(&site, &BTreeSet::new()).unwrap();
+        let expected = Programmed::with_down(&site, &BTreeSet::new(), &dataplane::target::SWPIPE).unwrap();
         let mut wires = Wires { hosts, expected, sent: 0 };
 
         let id = |name: &str| site.ports[name].id;

@@ -12,20 +12,25 @@ use dataplane::entry::{Entry, Update as Change};
 use dataplane::keepalive::{KEEP_ALIVE_ETHERTYPE, TRANSMIT_TIME_OFFSET};
 use dataplane::schema::counters;
 use dataplane::tables::{
-    BucketEntry, Family, PairForwarding, PairStateEntry, PortMtuEntry, RuleAction, RuleEntry, RuleField,
-    RuleMatch, SteeringEntry,
+    BucketEntry, CLONE_SESSIONS, CloneSessionEntry, Family, PairForwarding, PairStateEntry, PortMtuEntry,
+    RuleAction, RuleEntry, RuleField, RuleMatch, SteeringEntry,
 };
+use dataplane::target::TOFINO1;
 use dataplane::{BucketIndex, Core, Nanos, PairId, PortId, Reason, SteeringMode, UnitId};
 use p4runtime::ElectionId;
 use p4runtime::client::{
     Atomicity, Error, Inbox, Options, PipelineAction, ResponseType, Session, Standing, StreamNotice, Target,
 };
-use p4runtime::entry::{every_entry, from_wire, p4info, place_to_wire, to_wire, update_to_wire};
+use p4runtime::entry::{
+    every_entry, from_entity, p4info, p4info_of, place_to_wire, to_entity, to_wire, update_to_wire,
+};
 use p4runtime::metadata::{PACKET_IN, PACKET_OUT, PacketLayout};
 use p4runtime::proto::p4::v1::entity::Entity as Kind;
+use p4runtime::proto::p4::v1::replica::PortKind;
 use p4runtime::proto::p4::v1::{
-    ActionProfileMember, CounterData, CounterEntry, DirectCounterEntry, Entity, ForwardingPipelineConfig,
-    Index, PacketOut, TableEntry, Update, field_match,
+    ActionProfileMember, CloneSessionEntry as WireSession, CounterData, CounterEntry, DirectCounterEntry,
+    Entity, ForwardingPipelineConfig, Index, MulticastGroupEntry, PacketOut, Replica, TableEntry, Update,
+    field_match,
 };
 use site_file::example_entries;
 use swpipe::counters::Place;
@@ -76,6 +81,7 @@ fn program(cookie: u64) -> ForwardingPipelineConfig {
 
 fn rule(priority: i32) -> Entry {
     let mut matches = RuleMatch::default();
+    matches.set_exact(RuleField::IpVersion, 4, Family::V4);
     matches.set(RuleField::IpProto, 6, 0xff);
     let rule = RuleEntry { family: Family::V4, priority, matches, action: RuleAction::ToUnit(UnitId(0)) };
     Entry { metadata: format!("rule {priority}").into_bytes(), ..rule.entry() }
@@ -113,6 +119,17 @@ fn spoilt(entry: &Entry, spoil: impl FnOnce(&mut TableEntry)) -> Update {
     Update::insert(wire)
 }
 
+/// A clone session that was spoilt.
+fn with_session(spoil: &dyn Fn(&mut WireSession)) -> Update {
+    let mut wire = WireSession { session_id: 9, replicas: vec![replica(8)], ..Default::default() };
+    spoil(&mut wire);
+    Update::insert(wire)
+}
+
+fn replica(port: u8) -> Replica {
+    Replica { port_kind: Some(PortKind::Port(vec![port])), instance: 1, ..Default::default() }
+}
+
 /// An insert whose first field is this byte string.
 fn with_key(entry: &Entry, value: &[u8]) -> Update {
     let exact = field_match::FieldMatchType::Exact(field_match::Exact { value: value.to_vec() });
@@ -125,10 +142,7 @@ async fn all_entries(session: &Session) -> Vec<Entry> {
         .await
         .unwrap()
         .into_iter()
-        .map(|entity| match entity.entity {
-            Some(Kind::TableEntry(wire)) => from_wire(&wire).unwrap(),
-            other => panic!("{other:?}"),
-        })
+        .map(|entity| from_entity(&entity).unwrap().unwrap())
         .collect();
     entries.sort();
     entries
@@ -289,6 +303,23 @@ async fn every_wrong_update_has_its_code_and_changes_nothing() {
             }),
             Code::OutOfRange,
         ),
+        (
+            "rule without its IP version",
+            spoilt(&rule(2), |wire| drop(wire.r#match.remove(0))),
+            Code::InvalidArgument,
+        ),
+        ("clone session 0", with_session(&|wire| wire.session_id = 0), Code::InvalidArgument),
+        ("clone session beyond ports", with_session(&|wire| wire.session_id = 600), Code::InvalidArgument),
+        ("clone session in a class", with_session(&|wire| wire.class_of_service = 2), Code::Unimplemented),
+        ("clone session that cuts", with_session(&|wire| wire.packet_length_bytes = 64), Code::Unimplemented),
+        ("clone session without replica", with_session(&|wire| wire.replicas.clear()), Code::InvalidArgument),
+        ("multicast group", Update::insert(MulticastGroupEntry::default()), Code::Unimplemented),
+        (
+            "clone session as an entry",
+            Update::insert(TableEntry { table_id: CLONE_SESSIONS.id, ..Default::default() }),
+            Code::InvalidArgument,
+        ),
+        ("delete of no clone session", delete(&CloneSessionEntry::to(PortId(9)).entry()), Code::NotFound),
         ("another entity", Update::insert(ActionProfileMember::default()), Code::Unimplemented),
     ];
     let wanted: Vec<(usize, Code)> = cases.iter().enumerate().map(|(index, case)| (index, case.2)).collect();
@@ -334,6 +365,55 @@ async fn an_atomic_batch_is_done_whole_or_not_at_all() {
     let batch = vec![delete(&rule(1)), insert(&rule(3))];
     session.write(batch, Atomicity::RollbackOnError).await.unwrap();
     assert_eq!(switch.device.entries(None), [rule(2), rule(3)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clone_sessions_are_written_read_and_deleted() {
+    let switch = switch();
+    let (session, _inbox) = switch.primary().await;
+    let [eight, nine] = [8, 9].map(|port| CloneSessionEntry::to(PortId(port)).entry());
+    session.write(vec![insert(&eight), insert(&nine)], Atomicity::DataplaneAtomic).await.unwrap();
+    assert_eq!(switch.device.entries(None), [eight.clone(), nine.clone()]);
+    let read = async |session_id| {
+        session.read(vec![WireSession { session_id, ..Default::default() }.into()]).await.unwrap()
+    };
+    assert_eq!(read(0).await, [to_entity(&eight), to_entity(&nine)]);
+    assert_eq!(read(10).await, [to_entity(&nine)]);
+    assert_eq!(read(11).await, []);
+    assert_eq!(session.read(vec![TableEntry::default().into()]).await.unwrap(), [], "in no table");
+    assert_eq!(
+        refused(&session, vec![insert(&eight)], Atomicity::ContinueOnError).await,
+        [(0, Code::AlreadyExists)]
+    );
+
+    let moved = WireSession { session_id: 9, replicas: vec![replica(7)], ..Default::default() };
+    session.write(vec![Update::modify(moved)], Atomicity::ContinueOnError).await.unwrap();
+    let eight = CloneSessionEntry { port: PortId(7), ..CloneSessionEntry::to(PortId(8)) }.entry();
+    assert_eq!(switch.device.entries(None), [eight.clone(), nine.clone()]);
+    session.write(vec![delete(&eight), delete(&nine)], Atomicity::ContinueOnError).await.unwrap();
+    assert!(switch.device.entries(None).is_empty());
+    assert_eq!(
+        read_codes(&session, vec![MulticastGroupEntry::default().into()]).await,
+        [(0, Code::Unimplemented)]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_with_a_targets_limits_has_its_sizes_and_its_p4info() {
+    let device = Arc::new(Device::new(&TOFINO1));
+    let server = Server::new(Arc::clone(&device), DEVICE, None);
+    let target = Target::dial("test", server.connector());
+    let options = Options { batch: 4096, ..Options::new(DEVICE, Some(ElectionId(1))) };
+    let (session, _inbox) = Session::connect(&target, options).await.unwrap();
+    let error = session.set_pipeline(PipelineAction::VerifyAndCommit, Some(program(1))).await.unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("tofino1") && text.contains("size is 131072, here it is 2048"), "{text}");
+    let program = ForwardingPipelineConfig::new(p4info_of(&TOFINO1), vec![], 1);
+    session.set_pipeline(PipelineAction::VerifyAndCommit, Some(program)).await.unwrap();
+    let rules = |from, to| (from..=to).map(|priority| insert(&rule(priority))).collect::<Vec<_>>();
+    session.write(rules(1, 2048), Atomicity::DataplaneAtomic).await.unwrap();
+    let codes = refused(&session, rules(2049, 2049), Atomicity::ContinueOnError).await;
+    assert_eq!(codes, [(0, Code::ResourceExhausted)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -611,8 +691,10 @@ async fn packets_out_leave_by_their_port_and_keep_alives_are_stamped() {
     assert_eq!(wrong(5, vec![0; 13]).await, Code::InvalidArgument as i32);
     assert_eq!(wrong(5, vec![0; 215]).await, Code::InvalidArgument as i32);
     assert!(sent.try_recv().is_err(), "nothing else left");
-    let out = switch.device.counters().read(Place::Array(counters::PORT_OUT.id, 5));
-    assert_eq!((out.packets, out.bytes), (1, 60));
+    for array in [&counters::PORT_OUT, &counters::PROBES_OUT] {
+        let out = switch.device.counters().read(Place::Array(array.id, 5));
+        assert_eq!((out.packets, out.bytes), (1, 60), "{}", array.name);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

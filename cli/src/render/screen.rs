@@ -16,7 +16,7 @@ const NAMED_PAIRS: usize = 8;
 fn state(state: &str) -> Cell {
     let tone = match state {
         "up" | "primary" => Tone::Good,
-        "down" | "lost" => Tone::Bad,
+        "down" | "lost" | "unusable" => Tone::Bad,
         _ => Tone::Warning,
     };
     Cell::new(tone, state)
@@ -536,6 +536,8 @@ pub fn event(event: &Event, style: Style) -> String {
 pub fn target(target: &Target, style: Style) -> String {
     let mut fields = Fields::new();
     fields.field("Address", &target.address);
+    fields.field("Profile", &target.profile);
+    fields.field("Pipeline", &target.pipeline);
     fields.field("State", state(&target.state));
     if let Some(reason) = &target.reason {
         fields.field("Reason", reason);

@@ -294,6 +294,8 @@ pub fn configuration() -> Value {
 pub fn target() -> Target {
     Target {
         address: "grpc://10.0.0.1:9559".into(),
+        profile: "bmv2".into(),
+        pipeline: "0123456789abcdef".into(),
         state: "lost".into(),
         reason: Some("connection refused".into()),
         device_id: 1,

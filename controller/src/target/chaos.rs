@@ -2,6 +2,7 @@
 
 use dataplane::PortId;
 use dataplane::entry::{Entry, P4Id, Update};
+use dataplane::target::TargetProfile;
 use swpipe::counters::Count;
 use tokio::sync::watch;
 
@@ -53,6 +54,14 @@ impl<T: Target> Chaos<T> {
 impl<T: Target> Target for Chaos<T> {
     fn address(&self) -> String {
         self.inner.address()
+    }
+
+    fn profile(&self) -> &'static TargetProfile {
+        self.inner.profile()
+    }
+
+    fn pipeline(&self) -> String {
+        self.inner.pipeline()
     }
 
     fn standing(&self) -> watch::Receiver<Standing> {

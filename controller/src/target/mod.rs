@@ -2,16 +2,19 @@
 
 mod chaos;
 mod p4rt;
+mod program;
 
 use std::future::Future;
 
 use dataplane::PortId;
 use dataplane::entry::{Entry, P4Id, Update};
+use dataplane::target::TargetProfile;
 use swpipe::counters::Count;
 use tokio::sync::{mpsc, watch};
 
 pub use chaos::Chaos;
 pub use p4rt::{P4rt, P4rtPackets};
+pub use program::{Program, ProgramError};
 
 /// Why the data plane did not do what it was asked.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -31,6 +34,31 @@ pub enum TargetError {
         address: String,
         /// What it was asked.
         what: String,
+        /// Its reason.
+        reason: String,
+    },
+    /// It refused part of a request whose updates each stand for themselves; others of them were done.
+    #[error("the data plane {address} refuses {what}: {reason}")]
+    Partly {
+        /// Its address.
+        address: String,
+        /// What it was asked.
+        what: String,
+        /// Its reason.
+        reason: String,
+    },
+    /// It does not run our pipeline, and will not.
+    #[error(
+        "the data plane {address} does not take this controller's pipeline {digest} for {profile}: {reason}; \
+         start sluiced with the --target-profile of that data plane, and both of one version"
+    )]
+    Pipeline {
+        /// Its address.
+        address: String,
+        /// Of the pipeline.
+        digest: String,
+        /// The target that it is for.
+        profile: &'static TargetProfile,
         /// Its reason.
         reason: String,
     },
@@ -92,13 +120,19 @@ pub trait Target: Send + Sync + 'static {
     /// Address, or `embedded`.
     fn address(&self) -> String;
 
+    /// The target that it is taken for.
+    fn profile(&self) -> &'static TargetProfile;
+
+    /// Digest of the pipeline that it is set to run.
+    fn pipeline(&self) -> String;
+
     /// Follows the connection.
     fn standing(&self) -> watch::Receiver<Standing>;
 
     /// Makes sure that it runs our pipeline; `true` where it had to be set, and tables are empty now.
     fn prepare(&self) -> impl Future<Output = Result<bool, TargetError>> + Send;
 
-    /// Applies a batch, all or nothing.
+    /// Applies a batch, all or nothing; [`TargetError::Partly`] where the target cannot do so and part was done.
     fn write(&self, updates: Vec<Update>) -> impl Future<Output = Result<(), TargetError>> + Send;
 
     /// All entries.

@@ -7,12 +7,12 @@ use dataplane::PortId;
 use dataplane::entry::{Entry, P4Id, Update};
 use dataplane::schema::{PACKET_IN, PACKET_OUT};
 use dataplane::tables::Family;
+use dataplane::target::TargetProfile;
 use p4runtime::client::{
-    Atomicity, Inbox, Options, PipelineAction, ResponseType, Retry, Session, State, Supervisor, Uplink,
-    WriteError,
+    Atomicity, Error, Inbox, Options, PipelineAction, ResponseType, Retry, Session, State, Supervisor,
+    Uplink, WriteError,
 };
 use p4runtime::metadata::PacketLayout;
-use p4runtime::proto::p4::config::v1::P4Info;
 use p4runtime::proto::p4::v1::{
     CounterData, CounterEntry, Entity, ForwardingPipelineConfig, Index, PacketOut, TableEntry, entity,
 };
@@ -20,11 +20,8 @@ use p4runtime::{ElectionId, entry};
 use swpipe::counters::Count;
 use tokio::sync::watch;
 
-use super::{PacketIn, Packets, Standing, Target, TargetError};
+use super::{PacketIn, Packets, Program, Standing, Target, TargetError};
 
-/// Updates in one request: a whole site fits, so that every write is all or nothing.
-const BATCH: usize = 1 << 20;
-const BATCH_BYTES: usize = 60 << 20;
 /// Keep-alives that wait for the controller.
 const PACKETS: usize = 16_384;
 
@@ -76,7 +73,7 @@ pub struct P4rt {
     address: String,
     uplink: Uplink,
     standing: watch::Receiver<Standing>,
-    p4info: P4Info,
+    program: Program,
     packet_out: PacketLayout,
 }
 
@@ -90,13 +87,13 @@ impl P4rt {
         address: String,
         device_id: u64,
         election_id: u128,
+        program: Program,
     ) -> Result<(Self, P4rtPackets), p4runtime::metadata::MetadataError> {
-        let p4info = entry::p4info();
-        let layout = PacketLayout::of(&p4info, PACKET_IN.name)?;
-        let packet_out = PacketLayout::of(&p4info, PACKET_OUT.name)?;
+        let layout = PacketLayout::of(&program.p4info, PACKET_IN.name)?;
+        let packet_out = PacketLayout::of(&program.p4info, PACKET_OUT.name)?;
         let mut options = Options::new(device_id, Some(ElectionId(election_id)));
-        options.batch = BATCH;
-        options.batch_bytes = BATCH_BYTES;
+        options.batch = program.profile.writes.updates;
+        options.batch_bytes = program.profile.writes.bytes;
         options.packets = PACKETS;
         // A write of 100,000 rules is one request.
         options.call_deadline = Duration::from_secs(60);
@@ -110,7 +107,7 @@ impl P4rt {
         let (report, standing) = watch::channel(Standing::Lost("not connected yet".to_owned()));
         tokio::spawn(follow(uplink.clone(), report));
         let packets = P4rtPackets { inbox, layout };
-        Ok((P4rt { address, uplink, standing, p4info, packet_out }, packets))
+        Ok((P4rt { address, uplink, standing, program, packet_out }, packets))
     }
 
     fn session(&self) -> Result<Session, TargetError> {
@@ -134,24 +131,48 @@ impl P4rt {
 
     fn write_error(&self, error: &WriteError, updates: &[Update]) -> TargetError {
         let first = error.rejections.iter().find(|rejection| rejection.fault.code() != tonic::Code::Aborted);
+        let address = self.address.clone();
+        let all_or_nothing = self.program.profile.writes.all_or_nothing;
         match (first, &error.stopped) {
             (Some(rejection), _) => {
-                let what = updates.get(rejection.index).map_or_else(String::new, |update| {
-                    let entry = update.entry();
-                    let table = dataplane::tables::by_id(entry.table).map_or("?", |table| table.name);
-                    let name = String::from_utf8_lossy(&entry.metadata);
-                    format!("an entry of table {table} {name}")
-                });
-                TargetError::Refused {
-                    address: self.address.clone(),
-                    what: what.trim_end().to_owned(),
-                    reason: rejection.fault.message().to_owned(),
+                let what = updates.get(rejection.index).map_or_else(String::new, named);
+                let reason = rejection.fault.message().to_owned();
+                if all_or_nothing {
+                    TargetError::Refused { address, what, reason }
+                } else {
+                    TargetError::Partly { address, what, reason }
                 }
             }
             (None, Some(stopped)) => self.unanswered("a write", &stopped.cause),
             (None, None) => self.unanswered("a write", error),
         }
     }
+
+    /// What the program's restrictions do not allow is not even sent: a target may not know them.
+    fn check(&self, updates: &[Update]) -> Result<(), TargetError> {
+        for update in updates {
+            let checked = match update {
+                Update::Insert(entry) | Update::Modify(entry) => {
+                    dataplane::tables::TableEntry::parse(entry).map(drop)
+                }
+                Update::Delete(_) => Ok(()),
+            };
+            checked.map_err(|fault| TargetError::Refused {
+                address: self.address.clone(),
+                what: named(update),
+                reason: fault.to_string(),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The entry that an update is of, for messages.
+fn named(update: &Update) -> String {
+    let entry = update.entry();
+    let table = dataplane::tables::by_id(entry.table).map_or("?", |table| table.name);
+    let name = String::from_utf8_lossy(&entry.metadata);
+    format!("an entry of table {table} {name}").trim_end().to_owned()
 }
 
 /// Reduces the session's states to what the controller acts on. Where no controller is primary any more, this one
@@ -195,22 +216,38 @@ impl Target for P4rt {
         self.address.clone()
     }
 
+    fn profile(&self) -> &'static TargetProfile {
+        self.program.profile
+    }
+
+    fn pipeline(&self) -> String {
+        format!("{:016x}", self.program.digest())
+    }
+
     fn standing(&self) -> watch::Receiver<Standing> {
         self.standing.clone()
     }
 
     async fn prepare(&self) -> Result<bool, TargetError> {
         let session = self.session()?;
-        let wanted = ForwardingPipelineConfig::new(self.p4info.clone(), Vec::new(), cookie(&self.p4info));
+        let Program { p4info, device_config, .. } = self.program.clone();
+        let wanted = ForwardingPipelineConfig::new(p4info, device_config, self.program.digest());
         // A device without a pipeline answers FAILED_PRECONDITION, which is no fault here.
         let current = session.pipeline(ResponseType::CookieOnly).await.ok().flatten();
         if current.and_then(|config| config.cookie) == wanted.cookie {
             return Ok(false);
         }
-        session
-            .set_pipeline(PipelineAction::VerifyAndCommit, Some(wanted))
-            .await
-            .map_err(|error| self.unanswered("the pipeline configuration", &error))?;
+        session.set_pipeline(PipelineAction::VerifyAndCommit, Some(wanted)).await.map_err(
+            |error| match error {
+                Error::Refused { code, message, .. } if is_answer(code) => TargetError::Pipeline {
+                    address: self.address.clone(),
+                    digest: self.pipeline(),
+                    profile: self.program.profile,
+                    reason: message,
+                },
+                error => self.unanswered("the pipeline configuration", &error),
+            },
+        )?;
         Ok(true)
     }
 
@@ -218,12 +255,15 @@ impl Target for P4rt {
         if updates.is_empty() {
             return Ok(());
         }
+        self.check(&updates)?;
         let wire = updates.iter().map(entry::update_to_wire).collect();
         let session = self.session()?;
-        session
-            .write(wire, Atomicity::DataplaneAtomic)
-            .await
-            .map_err(|error| self.write_error(&error, &updates))
+        let atomicity = if self.program.profile.writes.all_or_nothing {
+            Atomicity::DataplaneAtomic
+        } else {
+            Atomicity::ContinueOnError
+        };
+        session.write(wire, atomicity).await.map_err(|error| self.write_error(&error, &updates))
     }
 
     async fn entries(&self) -> Result<Vec<Entry>, TargetError> {
@@ -234,12 +274,9 @@ impl Target for P4rt {
             .map_err(|error| self.unanswered("a read of its tables", &error))?;
         let mut entries = Vec::with_capacity(entities.len());
         for entity in entities {
-            if let Some(entity::Entity::TableEntry(wire)) = entity.entity {
-                entries.push(
-                    entry::from_wire(&wire)
-                        .map_err(|fault| self.unanswered("a read of its tables", &fault.message()))?,
-                );
-            }
+            let read = entry::from_entity(&entity)
+                .map_err(|fault| self.unanswered("a read of its tables", &fault.message()))?;
+            entries.extend(read);
         }
         Ok(entries)
     }
@@ -310,10 +347,9 @@ impl Target for P4rt {
     }
 }
 
-/// Tells one P4Info from another, so that a device that runs ours already is left alone.
-fn cookie(p4info: &P4Info) -> u64 {
-    use prost::Message as _;
-    use sha2::{Digest, Sha256};
-    let digest = Sha256::digest(p4info.encode_to_vec());
-    digest.first_chunk().map_or(1, |bytes| u64::from_be_bytes(*bytes)).max(1)
+/// A code by which a server judges, not one by which a connection breaks.
+fn is_answer(code: tonic::Code) -> bool {
+    use tonic::Code::{Cancelled, DeadlineExceeded, PermissionDenied, Unavailable};
+    // Permission is denied to who is not primary any more.
+    !matches!(code, Cancelled | DeadlineExceeded | Unavailable | PermissionDenied)
 }

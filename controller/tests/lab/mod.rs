@@ -17,6 +17,7 @@ use controller::state_dir::{Kept, StateDir};
 use controller::target::{Chaos, PacketIn, Standing, Target, TargetError};
 use dataplane::entry::{Entry, P4Id, Update};
 use dataplane::tables::{PairForwarding, TableEntry};
+use dataplane::target::TargetProfile;
 use dataplane::{PortId, keepalive};
 use site::Site;
 use swpipe::counters::{Count, Place};
@@ -97,6 +98,14 @@ pub(crate) struct Shared(pub(crate) Arc<Plane>);
 
 impl Target for Shared {
     fn address(&self) -> String {
+        "lab".to_owned()
+    }
+
+    fn profile(&self) -> &'static TargetProfile {
+        self.0.device.profile()
+    }
+
+    fn pipeline(&self) -> String {
         "lab".to_owned()
     }
 
@@ -219,6 +228,7 @@ impl Lab {
             device_id: 1,
             election_id: 1,
             rates: Mutex::new(Rates::default()),
+            trouble: engine.trouble(),
         });
         let engine = tokio::spawn(engine.run(received, changes));
         Lab { plane, desk, commands, engine }

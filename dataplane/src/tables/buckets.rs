@@ -3,19 +3,26 @@
 use super::{EntryReader, exact_entry};
 use crate::entry::{Entry, EntryError};
 use crate::ids::{BucketIndex, Core, PairId, UnitId};
-use crate::schema::{Action, BUCKETS, DefaultAction, Field, MatchKind, Table};
+use crate::schema::{Action, BUCKETS, DefaultAction, Field, MatchKind, PAIR_RESTRICTION, Table};
 
 static TO_PAIR: Action = Action {
     id: 0x0100_000d,
     name: "to_pair",
     params: &[Field { id: 1, name: "pair", bits: 16 }, Field { id: 2, name: "core", bits: 8 }],
+    restriction: Some(PAIR_RESTRICTION),
     brief: "The pair and worker core that serve the bucket.",
 };
 
-static NO_BUCKET: Action =
-    Action { id: 0x0100_000e, name: "no_bucket", params: &[], brief: "To the peer port: fail open." };
+static NO_BUCKET: Action = Action {
+    id: 0x0100_000e,
+    name: "no_bucket",
+    params: &[],
+    restriction: None,
+    brief: "To the peer port: fail open.",
+};
 
-pub(super) static TABLE: Table = Table {
+/// `buckets`.
+pub static TABLE: Table = Table {
     id: 0x0200_0006,
     name: "buckets",
     key: &[
@@ -27,6 +34,7 @@ pub(super) static TABLE: Table = Table {
     default_action: &NO_BUCKET,
     size: BUCKETS,
     direct_counter: None,
+    restriction: None,
     brief: "Pair and core of every bucket.",
 };
 

@@ -9,13 +9,20 @@ static TO_LINK_PORT: Action = Action {
     id: 0x0100_0014,
     name: "to_link_port",
     params: &[Field { id: 1, name: "port", bits: 9 }],
+    restriction: None,
     brief: "Pop the steering header, send by this port.",
 };
 
-static UNKNOWN_LINK: Action =
-    Action { id: 0x0100_0015, name: "unknown_link", params: &[], brief: "Drop: no such link." };
+static UNKNOWN_LINK: Action = Action {
+    id: 0x0100_0015,
+    name: "unknown_link",
+    params: &[],
+    restriction: None,
+    brief: "Drop: no such link.",
+};
 
-pub(super) static TABLE: Table = Table {
+/// `links`.
+pub static TABLE: Table = Table {
     id: 0x0200_0009,
     name: "links",
     key: &[
@@ -27,6 +34,7 @@ pub(super) static TABLE: Table = Table {
     default_action: &UNKNOWN_LINK,
     size: 512,
     direct_counter: None,
+    restriction: None,
     brief: "The port of each side of a link.",
 };
 

@@ -1,6 +1,7 @@
 //! The tables in the order in which a frame meets them, one file each: schema and typed entry.
 
 mod buckets;
+mod clone_sessions;
 mod links;
 mod pair_ports;
 mod pair_state;
@@ -10,16 +11,17 @@ mod rules;
 mod steering;
 mod units;
 
-pub use buckets::BucketEntry;
-pub use links::LinkEntry;
-pub use pair_ports::PairPortEntry;
+pub use buckets::{BucketEntry, TABLE as BUCKETS};
+pub use clone_sessions::{CloneSessionEntry, CloneSessionId, TABLE as CLONE_SESSIONS};
+pub use links::{LinkEntry, TABLE as LINKS};
+pub use pair_ports::{PairPortEntry, TABLE as PAIR_PORTS};
 pub use pair_state::{PairForwarding, PairStateEntry};
 pub use port_mtu::PortMtuEntry;
 pub use ports::{PortEntry, PortRole};
 pub use rules::{
     Family, LLC_PRESENT, Masked, PortRange, RuleAction, RuleEntry, RuleField, RuleMatch, VLAN_PRESENT,
 };
-pub use steering::SteeringEntry;
+pub use steering::{FORBIDDEN_TPIDS, MAX_BASE_VID, SteeringEntry};
 pub use units::{UnitEntry, UnitMode};
 
 use crate::entry::{Condition, Entry, EntryError, P4Id};
@@ -27,8 +29,8 @@ use crate::ids::PairId;
 use crate::schema::counters::PAIRS;
 use crate::schema::{Action, Table};
 
-/// All tables, in the order in which a frame meets them.
-pub static ALL: [&Table; 10] = [
+/// The tables of the program, in the order in which a frame meets them: those of the P4Info.
+pub static PROGRAM: [&Table; 10] = [
     &steering::TABLE,
     &ports::TABLE,
     &rules::TABLE_V4,
@@ -41,11 +43,29 @@ pub static ALL: [&Table; 10] = [
     &port_mtu::TABLE,
 ];
 
-/// All actions, each once.
+/// The same and what is written like a table, but stands outside of the program: the clone sessions of the packet
+/// replication engine, which P4Runtime carries as entries of their own.
+pub static ALL: [&Table; 11] = [
+    &steering::TABLE,
+    &ports::TABLE,
+    &rules::TABLE_V4,
+    &rules::TABLE_V6,
+    &units::TABLE,
+    &buckets::TABLE,
+    &pair_state::TABLE,
+    &pair_ports::TABLE,
+    &links::TABLE,
+    &port_mtu::TABLE,
+    &clone_sessions::TABLE,
+];
+
+/// All actions of the program, each once.
 #[must_use]
 pub fn actions() -> Vec<&'static Action> {
-    let mut actions: Vec<&'static Action> =
-        ALL.iter().flat_map(|table| table.actions.iter().copied().chain([table.default_action])).collect();
+    let mut actions: Vec<&'static Action> = PROGRAM
+        .iter()
+        .flat_map(|table| table.actions.iter().copied().chain([table.default_action]))
+        .collect();
     actions.sort_by_key(|action| action.id);
     actions.dedup_by_key(|action| action.id);
     actions
@@ -55,6 +75,12 @@ pub fn actions() -> Vec<&'static Action> {
 #[must_use]
 pub fn by_id(id: P4Id) -> Option<&'static Table> {
     ALL.iter().find(|table| table.id == id).copied()
+}
+
+/// The table of this id, if it is one of the program.
+#[must_use]
+pub fn of_program(id: P4Id) -> Option<&'static Table> {
+    PROGRAM.iter().find(|table| table.id == id).copied()
 }
 
 /// An entry with its meaning.
@@ -78,6 +104,8 @@ pub enum TableEntry {
     Link(LinkEntry),
     /// The MTU of a port.
     PortMtu(PortMtuEntry),
+    /// Where copies of a clone session go.
+    CloneSession(CloneSessionEntry),
 }
 
 impl TableEntry {
@@ -104,6 +132,7 @@ impl TableEntry {
             id if id == pair_ports::TABLE.id => PairPortEntry::read(&reader).map(Self::PairPort),
             id if id == links::TABLE.id => Ok(Self::Link(LinkEntry::read(&reader))),
             id if id == port_mtu::TABLE.id => Ok(Self::PortMtu(PortMtuEntry::read(&reader))),
+            id if id == clone_sessions::TABLE.id => CloneSessionEntry::read(&reader).map(Self::CloneSession),
             id => Err(EntryError::UnknownTable(id)),
         }
     }
@@ -136,11 +165,12 @@ impl EntryReader<'_> {
     /// Pair in an exact field: one that the counters have room for.
     fn pair_key(&self, field: P4Id) -> Result<PairId, EntryError> {
         let pair = PairId(self.exact(field) as u16);
-        if pair.index() < PAIRS {
-            return Ok(pair);
-        }
-        let field = self.table.field(field).map_or("", |(field, _)| field.name);
-        Err(EntryError::Key { table: self.table.name, field, value: pair.0.into(), wanted: "0..511" })
+        if pair.index() < PAIRS { Ok(pair) } else { Err(self.bad_key(field, "0..511")) }
+    }
+
+    fn bad_key(&self, id: P4Id, wanted: &'static str) -> EntryError {
+        let field = self.table.field(id).map_or("", |(field, _)| field.name);
+        EntryError::Key { table: self.table.name, field, value: self.exact(id), wanted }
     }
 
     /// Pair in a parameter: one that the counters have room for.

@@ -3,19 +3,26 @@
 use super::{EntryReader, exact_entry};
 use crate::entry::{Entry, EntryError};
 use crate::ids::{PairId, PortId, Side};
-use crate::schema::{Action, DefaultAction, Field, MatchKind, Table};
+use crate::schema::{Action, DefaultAction, Field, MatchKind, PAIR_RESTRICTION, Table};
 
 static TO_PAIR_PORT: Action = Action {
     id: 0x0100_0012,
     name: "to_pair_port",
     params: &[Field { id: 1, name: "port", bits: 9 }],
+    restriction: None,
     brief: "Push the steering header, send by this port.",
 };
 
-static NO_PAIR_PORT: Action =
-    Action { id: 0x0100_0013, name: "no_pair_port", params: &[], brief: "To the peer port: fail open." };
+static NO_PAIR_PORT: Action = Action {
+    id: 0x0100_0013,
+    name: "no_pair_port",
+    params: &[],
+    restriction: None,
+    brief: "To the peer port: fail open.",
+};
 
-pub(super) static TABLE: Table = Table {
+/// `pair_ports`.
+pub static TABLE: Table = Table {
     id: 0x0200_0008,
     name: "pair_ports",
     key: &[
@@ -27,6 +34,7 @@ pub(super) static TABLE: Table = Table {
     default_action: &NO_PAIR_PORT,
     size: 1024,
     direct_counter: None,
+    restriction: Some(PAIR_RESTRICTION),
     brief: "The port of each side of a pair.",
 };
 

@@ -3,20 +3,27 @@
 use super::{EntryReader, exact_entry};
 use crate::entry::{Entry, EntryError};
 use crate::ids::PairId;
-use crate::schema::{Action, DefaultAction, Field, MatchKind, Table};
+use crate::schema::{Action, DefaultAction, Field, MatchKind, PAIR_RESTRICTION, Table};
 
-static UP: Action =
-    Action { id: 0x0100_000f, name: "pair_up", params: &[], brief: "The pair carries traffic." };
+static UP: Action = Action {
+    id: 0x0100_000f,
+    name: "pair_up",
+    params: &[],
+    restriction: None,
+    brief: "The pair carries traffic.",
+};
 static BYPASS: Action = Action {
     id: 0x0100_0010,
     name: "pair_bypass",
     params: &[],
+    restriction: None,
     brief: "Its share takes the peer port; also where the pair is unknown.",
 };
 static DROP: Action = Action {
     id: 0x0100_0011,
     name: "pair_drop",
     params: &[],
+    restriction: None,
     brief: "Its share is dropped (fail-action drop).",
 };
 
@@ -29,6 +36,7 @@ pub(super) static TABLE: Table = Table {
     default_action: &BYPASS,
     size: 512,
     direct_counter: None,
+    restriction: Some(PAIR_RESTRICTION),
     brief: "Whether a pair carries traffic.",
 };
 

@@ -9,11 +9,17 @@ static SET_MTU: Action = Action {
     id: 0x0100_0016,
     name: "set_mtu",
     params: &[Field { id: 1, name: "mtu", bits: 16 }],
+    restriction: None,
     brief: "Bytes after the 14 of the Ethernet header.",
 };
 
-static NO_LIMIT: Action =
-    Action { id: 0x0100_0017, name: "no_limit", params: &[], brief: "The port sends frames of any length." };
+static NO_LIMIT: Action = Action {
+    id: 0x0100_0017,
+    name: "no_limit",
+    params: &[],
+    restriction: None,
+    brief: "The port sends frames of any length.",
+};
 
 pub(super) static TABLE: Table = Table {
     id: 0x0200_000a,
@@ -24,6 +30,7 @@ pub(super) static TABLE: Table = Table {
     default_action: &NO_LIMIT,
     size: 512,
     direct_counter: None,
+    restriction: None,
     brief: "The longest frame that may leave by a port.",
 };
 

@@ -3,7 +3,7 @@
 use super::{EntryReader, exact_entry};
 use crate::entry::{Entry, EntryError};
 use crate::ids::{LinkIndex, PairId, PortId, Side};
-use crate::schema::{Action, DefaultAction, Field, MatchKind, Table};
+use crate::schema::{Action, DefaultAction, Field, MatchKind, PAIR_RESTRICTION, Table};
 
 static LINK_PORT: Action = Action {
     id: 0x0100_0002,
@@ -13,6 +13,7 @@ static LINK_PORT: Action = Action {
         Field { id: 2, name: "side", bits: 1 },
         Field { id: 3, name: "peer_port", bits: 9 },
     ],
+    restriction: None,
     brief: "A link's port; side 0 LAN, 1 WAN.",
 };
 
@@ -20,6 +21,7 @@ static PAIR_PORT: Action = Action {
     id: 0x0100_0003,
     name: "pair_port",
     params: &[Field { id: 1, name: "pair", bits: 16 }, Field { id: 2, name: "side", bits: 1 }],
+    restriction: Some(PAIR_RESTRICTION),
     brief: "A pair's port; side 0 LAN, 1 WAN.",
 };
 
@@ -27,11 +29,17 @@ static COPY_PAIR_PORT: Action = Action {
     id: 0x0100_0004,
     name: "copy_pair_port",
     params: &[Field { id: 1, name: "pair", bits: 16 }, Field { id: 2, name: "side", bits: 1 }],
+    restriction: Some(PAIR_RESTRICTION),
     brief: "A port of a pair that only gets copies: nothing but keep-alives is taken from it.",
 };
 
-static UNKNOWN_PORT: Action =
-    Action { id: 0x0100_0005, name: "unknown_port", params: &[], brief: "Drop: the port serves nothing." };
+static UNKNOWN_PORT: Action = Action {
+    id: 0x0100_0005,
+    name: "unknown_port",
+    params: &[],
+    restriction: None,
+    brief: "Drop: the port serves nothing.",
+};
 
 pub(super) static TABLE: Table = Table {
     id: 0x0200_0002,
@@ -42,6 +50,7 @@ pub(super) static TABLE: Table = Table {
     default_action: &UNKNOWN_PORT,
     size: 512,
     direct_counter: None,
+    restriction: None,
     brief: "What a port is for.",
 };
 

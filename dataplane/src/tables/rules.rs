@@ -11,23 +11,36 @@ pub const VLAN_PRESENT: u128 = 0x1000;
 /// Set in [`RuleField::LlcDsap`] and `LlcSsap` where the frame is IEEE 802.2.
 pub const LLC_PRESENT: u128 = 0x100;
 
-static BYPASS: Action =
-    Action { id: 0x0100_0006, name: "rule_bypass", params: &[], brief: "To the peer port." };
-static DROP: Action = Action { id: 0x0100_0007, name: "rule_drop", params: &[], brief: "Drop." };
+static BYPASS: Action = Action {
+    id: 0x0100_0006,
+    name: "rule_bypass",
+    params: &[],
+    restriction: None,
+    brief: "To the peer port.",
+};
+static DROP: Action =
+    Action { id: 0x0100_0007, name: "rule_drop", params: &[], restriction: None, brief: "Drop." };
 static TO_UNIT: Action = Action {
     id: 0x0100_0008,
     name: "rule_to_unit",
     params: &[Field { id: 1, name: "unit", bits: 8 }],
+    restriction: None,
     brief: "Balance over the unit's pairs.",
 };
 static COPY_TO_UNIT: Action = Action {
     id: 0x0100_0009,
     name: "rule_copy_to_unit",
     params: &[Field { id: 1, name: "unit", bits: 8 }],
+    restriction: None,
     brief: "To the peer port, and a copy to the unit.",
 };
-static NO_RULE: Action =
-    Action { id: 0x0100_0018, name: "no_rule", params: &[], brief: "To the peer port: no rule matches." };
+static NO_RULE: Action = Action {
+    id: 0x0100_0018,
+    name: "no_rule",
+    params: &[],
+    restriction: None,
+    brief: "To the peer port: no rule matches.",
+};
 
 macro_rules! rule_fields {
     ($($(#[$doc:meta])* $name:ident = $id:literal, $text:literal, $v4:literal, $v6:literal;)*) => {
@@ -101,8 +114,17 @@ const fn ternary(field: RuleField, family: Family) -> (Field, MatchKind) {
     (Field { id: field as P4Id, name: field.name(), bits: field.bits(family) }, MatchKind::Ternary)
 }
 
+const PORTS_RESTRICTION: &str = "(src_port::low != 0 || src_port::high != 65535 || dst_port::low != 0 || \
+    dst_port::high != 65535) -> (has_ports::value == 1 && has_ports::mask == 1)";
+/// `rules_v4` holds frames without an IP header too, whose addresses and protocol are 0 in the key.
+const V4_RESTRICTION: &str = "(src_ip::mask != 0 || dst_ip::mask != 0 || ip_proto::mask != 0 || \
+    has_ports::mask != 0) -> (ip_version::value == 4 && ip_version::mask == 15); \
+    (src_port::low != 0 || src_port::high != 65535 || dst_port::low != 0 || \
+    dst_port::high != 65535) -> (has_ports::value == 1 && has_ports::mask == 1)";
+
 macro_rules! rule_table {
-    ($name:ident, $id:literal, $text:literal, $family:expr, [$($field:ident),*], $counter:literal, $brief:literal) => {
+    ($name:ident, $id:literal, $text:literal, $family:expr, [$($field:ident),*], $counter:literal, $restriction:expr,
+     $brief:literal) => {
         pub(super) static $name: Table = Table {
             id: $id,
             name: $text,
@@ -116,6 +138,7 @@ macro_rules! rule_table {
             default_action: &NO_RULE,
             size: RULES,
             direct_counter: Some($counter),
+            restriction: Some($restriction),
             brief: $brief,
         };
     };
@@ -131,6 +154,7 @@ rule_table!(
         IpVersion, SrcIp, DstIp, IpProto, HasPorts
     ],
     0x1300_0001,
+    V4_RESTRICTION,
     "Flow rules for IPv4 and for frames without an IP header."
 );
 rule_table!(
@@ -143,6 +167,7 @@ rule_table!(
         DstIp, IpProto, HasPorts
     ],
     0x1300_0002,
+    PORTS_RESTRICTION,
     "Flow rules for IPv6."
 );
 
@@ -241,6 +266,35 @@ impl RuleMatch {
         self.set(field, value, all_ones(field.bits(family)));
     }
 
+    /// What the program's key cannot tell apart: a value of 0 where nothing is.
+    fn keep_restrictions(&self, reader: &EntryReader<'_>, family: Family) -> Result<(), EntryError> {
+        let needs = |field: RuleField, value: u128, with: &'static str, wanted| {
+            let found = self.get(field);
+            if found == (Masked { value, mask: all_ones(field.bits(family)) }) {
+                return Ok(());
+            }
+            Err(EntryError::Needs {
+                table: reader.table.name,
+                field: field.name(),
+                found: (found.mask != 0)
+                    .then_some(Condition::Ternary { value: found.value, mask: found.mask }),
+                with,
+                wanted,
+            })
+        };
+        let of_ip = [RuleField::SrcIp, RuleField::DstIp, RuleField::IpProto, RuleField::HasPorts];
+        if family == Family::V4
+            && let Some(field) = of_ip.into_iter().find(|field| self.get(*field).mask != 0)
+        {
+            needs(RuleField::IpVersion, 4, field.name(), "0x4&0xf")?;
+        }
+        let ports = [(SRC_PORT, self.src_port), (DST_PORT, self.dst_port)];
+        match ports.into_iter().find(|(_, range)| *range != PortRange::ALL) {
+            Some((field, _)) => needs(RuleField::HasPorts, 1, field.name, "0x1&0x1"),
+            None => Ok(()),
+        }
+    }
+
     /// The condition of a field.
     #[inline]
     #[must_use]
@@ -322,6 +376,7 @@ impl RuleEntry {
                 *range = PortRange { low: low as u16, high: high as u16 };
             }
         }
+        matches.keep_restrictions(reader, family)?;
         let unit = UnitId(reader.param(0) as u8);
         let action = match reader.entry.action {
             id if id == BYPASS.id => RuleAction::Bypass,

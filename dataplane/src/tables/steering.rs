@@ -2,11 +2,21 @@
 
 use super::EntryReader;
 use crate::entry::{Entry, EntryError};
+use crate::frame::FIRST_ETHERTYPE;
+use crate::keepalive::KEEP_ALIVE_ETHERTYPE;
 use crate::schema::{Action, DefaultAction, Field, Table};
 use crate::steering::{NATIVE_TPID, SteeringMode};
 
 const NATIVE: u128 = 0;
 const DOT1Q: u128 = 1;
+/// Of link 0, so that link 255 has a VID of 12 bits too.
+pub const MAX_BASE_VID: u16 = 4095 - 255;
+/// EtherTypes that the parse reads or that mean keep-alives: a header that looks like one would hide the frame's
+/// own, or pass for a keep-alive.
+pub const FORBIDDEN_TPIDS: [u16; 6] = [0x0800, 0x86dd, 0x8847, 0x8848, 0x8864, KEEP_ALIVE_ETHERTYPE];
+
+const RESTRICTION: &str = "mode < 2; base_vid <= 3840; tpid >= 0x0600 && tpid != 0x0800 && tpid != 0x86dd && \
+    tpid != 0x8847 && tpid != 0x8848 && tpid != 0x8864 && tpid != 0x88b5";
 
 static SET_STEERING: Action = Action {
     id: 0x0100_0001,
@@ -16,6 +26,7 @@ static SET_STEERING: Action = Action {
         Field { id: 2, name: "tpid", bits: 16 },
         Field { id: 3, name: "base_vid", bits: 16 },
     ],
+    restriction: Some(RESTRICTION),
     brief: "Header format: mode 0 native, 1 dot1q.",
 };
 
@@ -28,6 +39,7 @@ pub(super) static TABLE: Table = Table {
     default_action: &SET_STEERING,
     size: 1,
     direct_counter: None,
+    restriction: None,
     brief: "How steering headers look.",
 };
 
@@ -60,8 +72,14 @@ impl SteeringEntry {
     pub(super) fn read(reader: &EntryReader<'_>) -> Result<Self, EntryError> {
         let tpid = reader.param(1) as u16;
         let base_vid = reader.param(2) as u16;
-        if base_vid > 4095 {
-            return Err(reader.bad_param(2, "a VID, 0..4095"));
+        if base_vid > MAX_BASE_VID {
+            return Err(reader.bad_param(2, "0..3840, so that the VID of link 255 fits 12 bits"));
+        }
+        if tpid < FIRST_ETHERTYPE || FORBIDDEN_TPIDS.contains(&tpid) {
+            return Err(reader.bad_param(
+                1,
+                "1536 (0x0600) or more and none of 0x0800, 0x86dd, 0x8847, 0x8848, 0x8864 and 0x88b5",
+            ));
         }
         let mode = match reader.param(0) {
             mode if mode == NATIVE => SteeringMode::Native { tpid },

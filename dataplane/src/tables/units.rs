@@ -6,10 +6,18 @@ use crate::hash::Method;
 use crate::ids::UnitId;
 use crate::schema::{Action, DefaultAction, Field, MatchKind, Table};
 
+/// That a mask is a power of two less one takes bit operators to say, which the language lacks.
+const RESTRICTION: &str = "method < 4; bucket_mask == 0 || bucket_mask == 1 || bucket_mask == 3 || \
+    bucket_mask == 7 || bucket_mask == 15 || bucket_mask == 31 || bucket_mask == 63 || bucket_mask == 127 || \
+    bucket_mask == 255 || bucket_mask == 511 || bucket_mask == 1023 || bucket_mask == 2047 || \
+    bucket_mask == 4095 || bucket_mask == 8191 || bucket_mask == 16383 || bucket_mask == 32767 || \
+    bucket_mask == 65535";
+
 static BALANCE: Action = Action {
     id: 0x0100_000a,
     name: "unit_balance",
     params: &[Field { id: 1, name: "method", bits: 8 }, Field { id: 2, name: "bucket_mask", bits: 16 }],
+    restriction: Some(RESTRICTION),
     brief: "Balance; method 0 layer-3, 1 layer-4, 2 dst-ip, 3 src-ip.",
 };
 
@@ -17,6 +25,7 @@ static PRIMARY: Action = Action {
     id: 0x0100_000b,
     name: "unit_primary",
     params: &[Field { id: 1, name: "method", bits: 8 }, Field { id: 2, name: "bucket_mask", bits: 16 }],
+    restriction: Some(RESTRICTION),
     brief: "Balance and ignore the state of pairs.",
 };
 
@@ -24,6 +33,7 @@ static BYPASS: Action = Action {
     id: 0x0100_000c,
     name: "unit_bypass",
     params: &[],
+    restriction: None,
     brief: "Everything to the peer port; also where the unit is unknown.",
 };
 
@@ -36,6 +46,7 @@ pub(super) static TABLE: Table = Table {
     default_action: &BYPASS,
     size: 256,
     direct_counter: None,
+    restriction: None,
     brief: "Method, bucket mask and state of a unit.",
 };
 

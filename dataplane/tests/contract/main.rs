@@ -5,6 +5,8 @@ mod buckets;
 mod frames;
 mod hash;
 mod keep_alive;
+mod limits;
 mod other_reader;
 mod parse;
+mod restrictions;
 mod steering;

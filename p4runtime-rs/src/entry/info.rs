@@ -2,6 +2,7 @@
 
 use dataplane::schema::{self, DefaultAction, MatchKind};
 use dataplane::tables;
+use dataplane::target::{SWPIPE, TargetProfile};
 
 use crate::bytestring::canonical;
 use crate::proto::p4::config::v1::action_ref::Scope;
@@ -13,7 +14,7 @@ use crate::proto::p4::config::v1::{
     MatchField, P4Info, PkgInfo, Preamble, Table, TableActionCall, action, controller_packet_metadata,
 };
 
-/// Everything that a controller may address.
+/// Everything that a controller may address, on the software pipeline.
 ///
 /// ```
 /// let info = p4runtime::entry::p4info();
@@ -21,18 +22,24 @@ use crate::proto::p4::config::v1::{
 /// ```
 #[must_use]
 pub fn p4info() -> P4Info {
+    p4info_of(&SWPIPE)
+}
+
+/// Everything that a controller may address on a target: they differ in the sizes of tables.
+#[must_use]
+pub fn p4info_of(target: &TargetProfile) -> P4Info {
     P4Info {
         pkg_info: Some(PkgInfo {
             name: "sluice".to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             doc: documentation("Balances links over inline appliances."),
-            arch: "v1model".to_owned(),
+            arch: target.architecture.to_owned(),
             ..Default::default()
         }),
-        tables: tables::ALL.iter().map(|table| table_info(table)).collect(),
+        tables: tables::PROGRAM.iter().map(|table| table_info(table, target)).collect(),
         actions: tables::actions().into_iter().map(action_info).collect(),
         counters: schema::counters::ALL.iter().map(|counter| counter_info(counter)).collect(),
-        direct_counters: tables::ALL.iter().filter_map(|table| direct_counter_info(table)).collect(),
+        direct_counters: tables::PROGRAM.iter().filter_map(|table| direct_counter_info(table)).collect(),
         controller_packet_metadata: [&schema::PACKET_IN, &schema::PACKET_OUT].map(header_info).to_vec(),
         ..Default::default()
     }
@@ -52,7 +59,19 @@ fn preamble(id: u32, name: &str, brief: &str) -> Option<Preamble> {
     })
 }
 
-fn table_info(table: &schema::Table) -> Table {
+/// A preamble with what its object must keep, in the language of p4-constraints.
+fn restricted(
+    mut preamble: Option<Preamble>,
+    annotation: &str,
+    restriction: Option<&str>,
+) -> Option<Preamble> {
+    if let (Some(preamble), Some(restriction)) = (&mut preamble, restriction) {
+        preamble.annotations.push(format!("@{annotation}(\"{restriction}\")"));
+    }
+    preamble
+}
+
+fn table_info(table: &schema::Table, target: &TargetProfile) -> Table {
     let match_fields = table
         .key
         .iter()
@@ -72,7 +91,11 @@ fn table_info(table: &schema::Table) -> Table {
         action_refs.push(reference(default, Scope::DefaultOnly));
     }
     Table {
-        preamble: preamble(table.id, table.name, table.brief),
+        preamble: restricted(
+            preamble(table.id, table.name, table.brief),
+            "entry_restriction",
+            table.restriction,
+        ),
         match_fields,
         action_refs,
         const_default_action_id: match table.default {
@@ -84,7 +107,7 @@ fn table_info(table: &schema::Table) -> Table {
             DefaultAction::Settable(id, params) => Some(initial(id, params)),
         },
         direct_resource_ids: table.direct_counter.into_iter().collect(),
-        size: count(table.size),
+        size: count(target.table_size(table)),
         ..Default::default()
     }
 }
@@ -114,7 +137,8 @@ fn action_info(action: &schema::Action) -> Action {
             ..Default::default()
         })
         .collect();
-    Action { preamble: preamble(action.id, action.name, action.brief), params }
+    let preamble = preamble(action.id, action.name, action.brief);
+    Action { preamble: restricted(preamble, "action_restriction", action.restriction), params }
 }
 
 /// Frames and bytes.
@@ -171,6 +195,8 @@ fn count(size: usize) -> i64 {
 mod tests {
     use std::collections::HashSet;
 
+    use dataplane::target::{BMV2, TOFINO1};
+
     use super::*;
     use crate::metadata::{PACKET_IN, PACKET_OUT, PacketLayout};
     use crate::proto::p4::config::v1::p4_ids::Prefix;
@@ -224,6 +250,35 @@ mod tests {
                 assert!(owner.is_some());
             }
         }
+    }
+
+    #[test]
+    fn restrictions_are_annotations_of_their_tables_and_actions() {
+        let info = p4info();
+        let tables = info.tables.iter().map(|table| ("table", table.preamble.as_ref()));
+        let actions = info.actions.iter().map(|action| ("action", action.preamble.as_ref()));
+        let said: Vec<(String, String)> = tables
+            .chain(actions)
+            .flat_map(|(kind, preamble)| {
+                let preamble = preamble.unwrap();
+                let name = format!("{kind} {}", preamble.name);
+                preamble.annotations.iter().map(move |annotation| (name.clone(), annotation.clone()))
+            })
+            .collect();
+        let of =
+            |name: &str| said.iter().find(|(of, _)| of == name).map(|(_, annotation)| annotation.as_str());
+        assert_eq!(of("table pair_state"), Some("@entry_restriction(\"pair < 512\")"));
+        assert_eq!(of("action to_pair"), Some("@action_restriction(\"pair < 512\")"));
+        assert!(of("table rules_v4").unwrap().contains("ip_version::mask == 15"));
+        assert_eq!(said.len(), 4 + 6, "{said:#?}");
+    }
+
+    #[test]
+    fn targets_differ_in_the_sizes_of_tables() {
+        let sizes =
+            |target| -> Vec<i64> { p4info_of(target).tables.iter().map(|table| table.size).collect() };
+        assert_eq!(sizes(&BMV2), sizes(&SWPIPE));
+        assert_eq!(sizes(&TOFINO1)[2..6], [2048, 512, 256, 131_072]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use p4runtime::entry::p4info;
+use p4runtime::entry::p4info_of;
 use p4runtime::proto::p4::config::v1::{P4Info, Preamble};
 use p4runtime::proto::p4::v1::get_forwarding_pipeline_config_request::ResponseType;
 use p4runtime::proto::p4::v1::set_forwarding_pipeline_config_request::Action;
@@ -56,14 +56,18 @@ impl Forwarding {
         let config = config.ok_or_else(|| Status::invalid_argument("the request has no config"))?;
         let info = config.p4info.as_ref();
         let info = info.ok_or_else(|| Status::invalid_argument("the config has no P4Info"))?;
-        if let Err(difference) = compare(&p4info(), info) {
+        if let Err(difference) = compare(&p4info_of(self.device.profile()), info) {
             return Err(Status::invalid_argument(format!(
-                "the P4Info is not that of the program of this device: {difference}"
+                "the P4Info is not that of this device, which has the limits of {}: {difference}",
+                self.device.profile()
             )));
         }
         match action {
             Action::Verify => {}
-            Action::VerifyAndSave => self.saved = Some((config, Arc::default())),
+            Action::VerifyAndSave => {
+                let tables = Arc::new(Device::new(self.device.profile()));
+                self.saved = Some((config, tables));
+            }
             Action::VerifyAndCommit => {
                 self.device.replace(&[]);
                 (self.committed, self.saved) = (Some(config), None);
@@ -193,6 +197,8 @@ fn parts(info: &P4Info) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use p4runtime::entry::p4info;
+
     use super::*;
 
     #[test]

@@ -9,7 +9,7 @@ mod write;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use p4runtime::entry::p4info;
+use p4runtime::entry::p4info_of;
 use p4runtime::metadata::{PACKET_IN, PACKET_OUT, PacketLayout};
 use p4runtime::proto::p4::v1::{
     CapabilitiesRequest, CapabilitiesResponse, GetForwardingPipelineConfigRequest,
@@ -49,7 +49,7 @@ impl Server {
     /// A server for a device with this number. Without a way for them, packet-outs are refused.
     #[must_use]
     pub fn new(device: Arc<Device>, device_id: u64, packet_out: Option<PacketOut>) -> Self {
-        let info = p4info();
+        let info = p4info_of(device.profile());
         Server {
             shared: Arc::new(Shared {
                 device_id,

@@ -5,12 +5,13 @@ use std::vec::IntoIter;
 
 use dataplane::entry::{Entry, EntryError, EntryKey, P4Id};
 use dataplane::schema::{self, DefaultAction};
-use dataplane::tables;
-use p4runtime::entry::{place_from_wire, place_to_wire, to_wire};
+use dataplane::tables::{self, CLONE_SESSIONS};
+use p4runtime::entry::{clone_session_place_from_wire, place_from_wire, place_to_wire, to_entity, to_wire};
 use p4runtime::proto::p4::v1::entity::Entity as Kind;
+use p4runtime::proto::p4::v1::packet_replication_engine_entry::Type as Replication;
 use p4runtime::proto::p4::v1::{
-    CounterData, CounterEntry, DirectCounterEntry, Entity, Index, ReadRequest, ReadResponse, TableEntry,
-    table_action,
+    CounterData, CounterEntry, DirectCounterEntry, Entity, Index, PacketReplicationEngineEntry, ReadRequest,
+    ReadResponse, TableEntry, table_action,
 };
 use p4runtime::{Fault, WriteErrors};
 use tokio_stream::Stream;
@@ -57,6 +58,7 @@ impl Shared {
                 Some(Kind::TableEntry(filter)) => entries(device, filter, &mut found),
                 Some(Kind::CounterEntry(filter)) => counters(filter, &mut found),
                 Some(Kind::DirectCounterEntry(filter)) => direct_counters(device, filter, &mut found),
+                Some(Kind::PacketReplicationEngineEntry(filter)) => replication(device, filter, &mut found),
                 Some(_) => Err(unimplemented()),
             })
             .collect();
@@ -82,7 +84,7 @@ fn entries(device: &Device, filter: &TableEntry, found: &mut Vec<Found>) -> Resu
         }
     }
     if filter.is_default_action {
-        let wanted = tables::ALL.iter().filter(|of| table.is_none_or(|table| table.id == of.id));
+        let wanted = tables::PROGRAM.iter().filter(|of| table.is_none_or(|table| table.id == of.id));
         found.extend(wanted.filter_map(|of| default_of(device, of, table.is_some())));
         return Ok(());
     }
@@ -101,6 +103,7 @@ fn entries(device: &Device, filter: &TableEntry, found: &mut Vec<Found>) -> Resu
             && action.is_none_or(|action| action == entry.action)
             && (filter.metadata.is_empty() || filter.metadata == entry.metadata)
             && !entry.is_default
+            && entry.table != CLONE_SESSIONS.id
     };
     // One entry alone needs no look at the others.
     let candidates = match place {
@@ -114,6 +117,22 @@ fn entries(device: &Device, filter: &TableEntry, found: &mut Vec<Found>) -> Resu
     Ok(())
 }
 
+/// Clone sessions: all, or the one that is named.
+fn replication(
+    device: &Device,
+    filter: &PacketReplicationEngineEntry,
+    found: &mut Vec<Found>,
+) -> Result<(), Fault> {
+    let Some(Replication::CloneSessionEntry(filter)) = &filter.r#type else { return Err(unimplemented()) };
+    let sessions = if filter.session_id == 0 {
+        device.entries(Some(CLONE_SESSIONS.id))
+    } else {
+        device.entry(&clone_session_place_from_wire(filter)?).into_iter().collect()
+    };
+    found.extend(sessions.into_iter().map(|session| Found::Entry(session, None)));
+    Ok(())
+}
+
 /// The table that a filter names; `None` for all of them, where a match means nothing.
 fn named_table(filter: &TableEntry) -> Result<Option<&'static schema::Table>, Fault> {
     if filter.table_id == 0 {
@@ -122,7 +141,7 @@ fn named_table(filter: &TableEntry) -> Result<Option<&'static schema::Table>, Fa
         }
         return Err(Fault::invalid_argument("a filter for all tables has no match"));
     }
-    let table = tables::by_id(filter.table_id).ok_or(EntryError::UnknownTable(filter.table_id))?;
+    let table = tables::of_program(filter.table_id).ok_or(EntryError::UnknownTable(filter.table_id))?;
     Ok(Some(table))
 }
 
@@ -202,6 +221,7 @@ struct Parts {
 impl Parts {
     fn message(&self, found: Found) -> Entity {
         match found {
+            Found::Entry(entry, _) if entry.table == CLONE_SESSIONS.id => to_entity(&entry),
             Found::Entry(entry, counter) => {
                 let counter_data = counter.map(|place| self.value(place));
                 TableEntry { counter_data, ..to_wire(&entry) }.into()

@@ -3,12 +3,14 @@
 use dataplane::entry::{self, Entry, EntryError, P4Id};
 use dataplane::schema::{self, DefaultAction};
 use dataplane::tables;
-use p4runtime::entry::{from_wire, place_from_wire};
+use p4runtime::entry::{clone_session_from_wire, clone_session_place_from_wire, from_wire, place_from_wire};
 use p4runtime::proto::p4::v1::entity::Entity;
+use p4runtime::proto::p4::v1::packet_replication_engine_entry::Type as Replication;
 use p4runtime::proto::p4::v1::update::Type;
 use p4runtime::proto::p4::v1::write_request::Atomicity as Asked;
 use p4runtime::proto::p4::v1::{
-    CounterData, CounterEntry, DirectCounterEntry, TableEntry, Update, WriteRequest, WriteResponse,
+    CounterData, CounterEntry, DirectCounterEntry, PacketReplicationEngineEntry, TableEntry, Update,
+    WriteRequest, WriteResponse,
 };
 use p4runtime::{Fault, WriteErrors};
 use tonic::{Code, Status};
@@ -123,13 +125,26 @@ fn step(device: &Device, update: &Update) -> Result<Step, Fault> {
         Entity::TableEntry(wire) => entry_step(device, kind, wire),
         Entity::CounterEntry(wire) => counter_step(kind, wire),
         Entity::DirectCounterEntry(wire) => direct_counter_step(device, kind, wire),
+        Entity::PacketReplicationEngineEntry(wire) => replication_step(kind, wire),
         _ => Err(unimplemented()),
     }
 }
 
 /// For entities that the program does not have.
 pub(super) fn unimplemented() -> Fault {
-    Fault::unimplemented("this device has table entries, counter entries and direct counter entries only")
+    Fault::unimplemented(
+        "this device has table entries, counter entries, direct counter entries and clone sessions only",
+    )
+}
+
+fn replication_step(kind: Type, wire: &PacketReplicationEngineEntry) -> Result<Step, Fault> {
+    let Some(Replication::CloneSessionEntry(wire)) = &wire.r#type else { return Err(unimplemented()) };
+    let update = match kind {
+        Type::Delete => entry::Update::Delete(bare(clone_session_place_from_wire(wire)?)),
+        Type::Insert => entry::Update::Insert(clone_session_from_wire(wire)?),
+        _ => entry::Update::Modify(clone_session_from_wire(wire)?),
+    };
+    Ok(Step::Entry(update, None))
 }
 
 fn entry_step(device: &Device, kind: Type, wire: &TableEntry) -> Result<Step, Fault> {
@@ -207,7 +222,7 @@ fn only_modify(kind: Type) -> Result<(), Fault> {
 
 /// The table, if its entries have counters.
 pub(super) fn with_direct_counter(id: P4Id) -> Result<&'static schema::Table, Fault> {
-    let table = tables::by_id(id).ok_or(EntryError::UnknownTable(id))?;
+    let table = tables::of_program(id).ok_or(EntryError::UnknownTable(id))?;
     match table.direct_counter {
         Some(_) => Ok(table),
         None => Err(Fault::invalid_argument(format!("table {}: it has no direct counter", table.name))),

@@ -1,6 +1,7 @@
 //! The tables as the frame path reads them, in the order in which a frame meets them, one file each.
 
 mod buckets;
+mod clone_sessions;
 mod links;
 mod pair_ports;
 mod pair_state;
@@ -12,9 +13,11 @@ mod units;
 use std::sync::Arc;
 
 use dataplane::SteeringMode;
+use dataplane::frame::ParseLimits;
 use dataplane::tables::TableEntry;
 
 pub use buckets::Buckets;
+pub use clone_sessions::CloneSessions;
 pub use links::Links;
 pub use pair_ports::PairPorts;
 pub use pair_state::PairStates;
@@ -25,8 +28,10 @@ pub use units::Units;
 
 /// All tables at one instant. A worker sees one snapshot for a whole batch; a change makes the next one,
 /// which shares what did not change.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Snapshot {
+    /// How far frames are parsed; of the target, not of any table.
+    pub limits: ParseLimits,
     /// Format of steering headers.
     pub steering: SteeringMode,
     /// What a port is for.
@@ -45,9 +50,29 @@ pub struct Snapshot {
     pub links: Arc<Links>,
     /// Longest frames.
     pub mtus: Arc<PortMtus>,
+    /// Where copies go.
+    pub clones: Arc<CloneSessions>,
 }
 
 impl Snapshot {
+    /// Of a target whose tables are empty.
+    #[must_use]
+    pub fn empty(limits: ParseLimits) -> Self {
+        Snapshot {
+            limits,
+            steering: SteeringMode::default(),
+            ports: Arc::default(),
+            rules: Arc::default(),
+            units: Arc::default(),
+            buckets: Arc::default(),
+            pair_states: Arc::default(),
+            pair_ports: Arc::default(),
+            links: Arc::default(),
+            mtus: Arc::default(),
+            clones: Arc::default(),
+        }
+    }
+
     /// Puts an entry in; `slot` is the counter of a rule.
     pub(crate) fn set(&mut self, entry: &TableEntry, slot: RuleSlot) {
         match entry {
@@ -60,6 +85,7 @@ impl Snapshot {
             TableEntry::PairPort(port) => Arc::make_mut(&mut self.pair_ports).set(port),
             TableEntry::Link(link) => Arc::make_mut(&mut self.links).set(link),
             TableEntry::PortMtu(mtu) => Arc::make_mut(&mut self.mtus).set(mtu),
+            TableEntry::CloneSession(session) => Arc::make_mut(&mut self.clones).set(session),
         }
     }
 
@@ -75,6 +101,7 @@ impl Snapshot {
             TableEntry::PairPort(port) => Arc::make_mut(&mut self.pair_ports).clear(port),
             TableEntry::Link(link) => Arc::make_mut(&mut self.links).clear(link),
             TableEntry::PortMtu(mtu) => Arc::make_mut(&mut self.mtus).clear(mtu),
+            TableEntry::CloneSession(session) => Arc::make_mut(&mut self.clones).clear(session),
         }
     }
 }

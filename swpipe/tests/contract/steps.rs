@@ -1,11 +1,13 @@
 //! Each numbered step.
 
+use dataplane::entry::Update;
 use dataplane::keepalive::{Direction, KeepAlive, KeepAliveKey};
 use dataplane::schema::counters;
+use dataplane::tables::CloneSessionEntry;
 use dataplane::{LinkIndex, Nanos, PairId, PortId, Reason};
 use serde_json::{Value, json};
 use site::{Condition, UnitForwarding};
-use swpipe::device::Device;
+use swpipe::device::{Atomicity, Device};
 use swpipe::pipeline::decide;
 
 use crate::frames::{Around, Packet, TCP, UDP, plain};
@@ -335,6 +337,17 @@ fn copies_go_to_the_appliance_and_what_comes_back_is_dropped() {
         assert_eq!(rig.send(port, &frame).reason, Reason::CopyReturn);
         assert_eq!(rig.send(port, &Around::default().frame(0x88b5, &[0; 46])).reason, Reason::KeepAlive);
     }
+    // A copy is the replication engine's: none without the session, and by the session's port.
+    let port = plain_rig.port(&steered.as_ref().unwrap().0);
+    let session = CloneSessionEntry::to(port);
+    let write = |update| rig.device.write(&[update], Atomicity::AllOrNothing).unwrap();
+    write(Update::Delete(session.entry()));
+    let outcome = rig.send("l2", &frame);
+    assert_eq!((outcome.reason, outcome.copy), (Reason::Copy, None));
+    assert_eq!(outcome.out, Some(("w2".to_owned(), frame.clone())));
+    write(Update::Insert(CloneSessionEntry { port: rig.port("l1"), ..session }.entry()));
+    let elsewhere = rig.send("l2", &frame).copy;
+    assert_eq!(elsewhere, steered.map(|(_, bytes)| ("l1".to_owned(), bytes)));
     // No copy where the pair is down or there is no IP header, never a lost frame.
     let closed = unit_with(flows(copy), "fail-action", json!("drop"));
     let outcome = Rig::down(&closed, &["b"]).send("l2", &frame);
@@ -407,7 +420,8 @@ fn bytes_are_the_frame_as_it_was_on_the_link() {
     let bytes = |array: u32, index: usize| rig.read(array, index).bytes;
     assert_eq!(bytes(counters::VERDICTS.id, Reason::Forwarded.slot()), length);
     assert_eq!(bytes(counters::VERDICTS.id, Reason::Returned.slot()), length);
-    for port in ["l1", "aw"] {
+    // A port's own counter has what came in by it, the steering header included.
+    for (port, length) in [("l1", length), ("aw", length + 4)] {
         assert_eq!(bytes(counters::PORT_IN.id, counters::port(rig.port(port))), length, "{port}");
     }
     for port in ["al", "w1"] {

@@ -11,7 +11,7 @@ ADDRESS = sys.argv[1]
 def rule(priority):
     return fy.P4TableEntry(
         "rules_v4",
-        match=fy.Match(ip_proto=(6, 0xFF)),
+        match=fy.Match(ip_version=(4, 0xF), ip_proto=(6, 0xFF)),
         action=fy.Action("rule_to_unit", unit=3),
         priority=priority,
         metadata=b"web",

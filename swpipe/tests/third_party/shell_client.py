@@ -13,6 +13,7 @@ DEADLINE = time.monotonic() + 30
 
 def rule(priority):
     entry = sh.TableEntry("rules_v4")(action="rule_to_unit")
+    entry.match["ip_version"] = "4&&&0xf"
     entry.match["ip_proto"] = "6&&&0xff"
     entry.action["unit"] = "3"
     entry.priority = priority
@@ -53,6 +54,14 @@ try:
     cells = list(sh.CounterEntry("verdicts").read())
     assert len(cells) == 32 and sum(cell.packet_count for cell in cells) > 0, cells
     print("rule counts:", values[0].packet_count)
+
+    session = sh.CloneSessionEntry(201)
+    session.add(200, 1)
+    session.insert()
+    found = [(entry.session_id, entry.replicas) for entry in sh.CloneSessionEntry(201).read()]
+    assert len(found) == 1 and found[0][0] == 201 and len(found[0][1]) == 1, found
+    session.delete()
+    print("clone session written, read and deleted")
 
     packets = list(sh.PacketIn().sniff(timeout=1))
     assert packets, "no packet-in"
