@@ -52,6 +52,8 @@ enum Command {
     Vectors(command::Vectors),
     /// Lists the shipped topologies and scenarios.
     List,
+    /// Runs a compiled P4 program on Linux interfaces, with P4Runtime, until SIGTERM.
+    P4ref(testbed::p4ref::run::Options),
     /// Removes what crashed runs left behind.
     Clean,
     #[command(hide = true)]
@@ -139,6 +141,7 @@ fn execute(command: Command) -> Result<bool> {
             }
             Ok(true)
         }
+        Command::P4ref(options) => testbed::p4ref::run::run(&options).map(|()| true),
         Command::Clean => {
             for id in netns::remove_leftovers()? {
                 println!("removed {id}");
