@@ -1,4 +1,5 @@
 //! The differential test itself: that it finds and shrinks differences, and that there are none.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use dataplane::PortId;
 use dataplane::entry::Entry;

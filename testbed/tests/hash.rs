@@ -2,6 +2,7 @@
 //!
 //! Every bucket of a unit of 65,536 has a (pair, core) of its own, so port and steering header of a frame to an
 //! appliance name the bucket: the low 16 bits of the hash.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -107,10 +108,10 @@ fn random_frame(rng: &mut Rng, number: u64) -> (Method, Vec<u8>) {
     let method = Method::ALL[(number / 2 % 4) as usize];
     let proto = if number % 16 < 12 { rng.any([6, 17, 132]) } else { 1 };
     let ports = [rng.next_u64() as u16, rng.next_u64() as u16];
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         let (src, dst) = (rng.next_u64() as u32, rng.next_u64() as u32);
         // Structured plans too: neighbours in one network.
-        let src = if number % 10 == 0 { dst ^ rng.below(256) as u32 } else { src };
+        let src = if number.is_multiple_of(10) { dst ^ rng.below(256) as u32 } else { src };
         return (method, v4(method, src, dst, proto, ports));
     }
     let mut wide = || u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64());

@@ -93,13 +93,8 @@ impl SideBySide<'_> {
     /// # Errors
     /// One of them cannot be read.
     pub fn counts(&mut self) -> Result<(Counts, Option<Difference>)> {
-        let mut left = self.left.counts()?;
-        let mut right = self.right.counts()?;
-        for counts in [&mut left, &mut right] {
-            // swpipe leaves the steering header out there, others count what came in.
-            let port_in = counts.cells.iter_mut().filter(|((array, _), _)| *array == counters::PORT_IN.id);
-            port_in.for_each(|(_, count)| count.bytes = 0);
-        }
+        let left = self.left.counts()?;
+        let right = self.right.counts()?;
         let difference = (left != right).then(|| Difference::Counts(differing(&left, &right)));
         Ok((left, difference))
     }

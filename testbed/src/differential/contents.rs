@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use dataplane::entry::Entry;
 use dataplane::frame::ETHERNET_HEADER;
 use dataplane::tables::{
-    BucketEntry, LinkEntry, PairForwarding, PairPortEntry, PairStateEntry, PortEntry, PortMtuEntry, PortRole,
-    SteeringEntry, UnitEntry, UnitMode,
+    BucketEntry, CloneSessionEntry, LinkEntry, PairForwarding, PairPortEntry, PairStateEntry, PortEntry,
+    PortMtuEntry, PortRole, SteeringEntry, UnitEntry, UnitMode,
 };
 use dataplane::{
     BucketIndex, BucketTable, Core, LinkIndex, Method, PairId, PortId, Side, SteeringMode, UnitId, UnitShape,
@@ -148,6 +148,7 @@ impl Draw<'_> {
                 self.put(PortEntry { port, role: PortRole::Pair { pair, side, copy } }.entry());
                 if !self.rng.chance(1, 12) {
                     self.put(PairPortEntry { pair, side, port }.entry());
+                    self.clone_session(port);
                 }
             }
             let forwarding = match self.rng.weighted(&[70, 10, 12, 8]) {
@@ -162,6 +163,19 @@ impl Draw<'_> {
             pairs.push(pair);
         }
         pairs
+    }
+
+    /// Where copies by a port go: there, mostly.
+    fn clone_session(&mut self, port: PortId) {
+        let session = CloneSessionEntry::to(port);
+        match self.rng.weighted(&[88, 8, 4]) {
+            0 => self.put(session.entry()),
+            1 => {} // no copy is made
+            _ => {
+                let other = self.rng.pick(&self.contents.link_ports).copied().unwrap_or(port);
+                self.put(CloneSessionEntry { port: other, ..session }.entry());
+            }
+        }
     }
 
     fn units(&mut self, pairs: &[PairId], frames: &[Vec<u8>]) -> Vec<UnitId> {

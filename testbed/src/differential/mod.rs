@@ -15,7 +15,6 @@ pub mod plane;
 pub mod reference;
 mod rules;
 pub mod run;
-pub mod sessions;
 pub mod shrink;
 pub mod software;
 pub mod traffic;

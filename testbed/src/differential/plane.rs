@@ -55,7 +55,7 @@ pub trait Plane {
     /// Its name in reports.
     fn name(&self) -> &str;
 
-    /// Empties it, counters included, and puts these entries in, with a clone session for every pair port.
+    /// Empties it, counters included, and puts these entries in.
     ///
     /// # Errors
     /// [`crate::error::Error::Plane`] when it refuses one of them.

@@ -18,7 +18,6 @@ use swpipe::counters::Count;
 
 use super::bytes::{links_of, without_steering_header};
 use super::plane::{Counts, Ending, Outcome, Plane, ending};
-use super::sessions::clone_sessions;
 use crate::error::{Doing, Error, Result};
 use crate::p4ref::{Program, Switch, read_info};
 
@@ -127,13 +126,12 @@ impl Plane for Reference {
     fn load(&mut self, entries: &[Entry]) -> Result<()> {
         self.switch = switch(&self.program);
         self.now = 0;
-        let mut updates: Vec<wire::Update> = entries
+        let updates: Vec<wire::Update> = entries
             .iter()
             .cloned()
             .map(|entry| if entry.is_default { Update::Modify(entry) } else { Update::Insert(entry) })
             .map(|update| update_to_wire(&update))
             .collect();
-        updates.extend(clone_sessions(entries).into_iter().map(wire::Update::insert));
         self.switch.write(&updates, Atomicity::ContinueOnError).map_err(|results| {
             let fault = results
                 .into_iter()

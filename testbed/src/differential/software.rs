@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dataplane::entry::{Entry, EntryKey, Update};
 use dataplane::schema::counters;
 use dataplane::tables::Family;
+use dataplane::target::{SWPIPE, TargetProfile};
 use dataplane::{PortId, Reason};
 use swpipe::counters::{Block, Count, Place};
 use swpipe::device::{Atomicity, Device};
@@ -47,6 +48,14 @@ pub struct Software {
 
 impl Default for Software {
     fn default() -> Self {
+        Software::new(&SWPIPE)
+    }
+}
+
+impl Software {
+    /// With the limits of a target.
+    #[must_use]
+    pub fn new(profile: &'static TargetProfile) -> Self {
         let sent = Sent::default();
         let senders = (0..counters::PORTS as u16)
             .map(|port| {
@@ -54,7 +63,7 @@ impl Default for Software {
                 (PortId(port), Box::new(shelf) as Box<dyn Sender>)
             })
             .collect();
-        let device = Device::default();
+        let device = Device::new(profile);
         Software {
             block: device.counters().block(),
             snapshot: device.snapshot().load_full(),
@@ -72,7 +81,7 @@ impl Plane for Software {
     }
 
     fn load(&mut self, entries: &[Entry]) -> Result<()> {
-        self.device = Device::default();
+        self.device = Device::new(self.device.profile());
         self.block = self.device.counters().block();
         let updates: Vec<Update> = entries
             .iter()

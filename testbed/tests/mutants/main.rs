@@ -1,4 +1,5 @@
 //! Deliberate mistakes in the compiled program, and in what is written to it: the differential test must find each.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod edit;
 mod list;
