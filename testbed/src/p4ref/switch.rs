@@ -8,6 +8,7 @@ use p4runtime::proto::p4::v1::{PacketIn, PacketMetadata, PacketOut};
 
 use super::action::{DROP_PORT, Machine};
 use super::bits::{self, Writer};
+use super::counter::Count;
 use super::entry::{Entry, Place};
 use super::layout::FieldId;
 use super::packet::{CloneRequest, Packet, Undefined};
@@ -121,6 +122,13 @@ impl Switch {
         }
         out.extend(&packet.payload);
         Ok(self.process(port, &out.finish(), now_ns))
+    }
+
+    /// A cell of a counter array, by the array's full name; `None` where there is no such cell.
+    #[must_use]
+    pub fn counter(&self, name: &str, cell: usize) -> Option<Count> {
+        let array = self.state.counters.find(name)?;
+        self.state.counters.cells(array).get(cell).copied()
     }
 
     /// The packet-in of a packet to the CPU port: its first bytes are the header `packet_in`, whatever the
