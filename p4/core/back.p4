@@ -68,7 +68,7 @@ control Back(inout headers_t hdr, inout meta_t meta) {
         } else {
             // A header that is cut before the EtherType behind it was not extracted: without it what is left after
             // the pop were no frame.
-            if (hdr.eth.type == meta.steering_tpid) {
+            if (hdr.eth.isValid() && hdr.eth.type == meta.steering_tpid) {
                 if (hdr.unknown.isValid()) {
                     meta.has_header = 1;
                     meta.index = hdr.unknown.value;

@@ -120,10 +120,7 @@
 // fragment (RFC 6946) is none.
 #define EXTENSION_STATES(where, n, extension_cases, whole_extension_cases, after, tunnels, whole_tunnels) \
     state where##_extension##n { \
-        transition select(pkt.lookahead<bit<16>>()) { \
-            ARCH_EXTENSION_LENGTHS: where##_extension##n##_whole; \
-            default: accept; \
-        } \
+        ARCH_WALK_EXTENSION(where##_extension##n##_whole) \
     } \
     state where##_extension##n##_whole { \
         ARCH_EXTRACT_EXTENSION(hdr.where##_ext.e##n); \

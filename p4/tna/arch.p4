@@ -33,7 +33,11 @@ const MirrorType_t MIRROR_COPY = 1;
 // What the parser skips it cannot send out again: only extension headers of eight bytes are walked. A longer one ends
 // the walk at its own number, as one that is cut does (`swpipe --profile tofino1`).
 #define ARCH_EXTENSION_REST
-#define ARCH_EXTENSION_LENGTHS 0x0000 &&& 0x00ff
+#define ARCH_WALK_EXTENSION(whole) \
+    transition select(pkt.lookahead<bit<16>>()) { \
+        0x0000 &&& 0x00ff: whole; \
+        default: accept; \
+    }
 #define ARCH_EXTRACT_EXTENSION(extension) pkt.extract(extension)
 #define ARCH_EXTRACT_FRAGMENT(extension) pkt.extract(extension)
 

@@ -29,7 +29,7 @@ const bit<64> NANOSECONDS = 1000;
 
 // Extension headers of any length: the first eight bytes, then what `length` says in units of eight bytes.
 #define ARCH_EXTENSION_REST varbit<16320> rest;
-#define ARCH_EXTENSION_LENGTHS 0x0000 &&& 0x0000
+#define ARCH_WALK_EXTENSION(whole) transition whole;
 #define ARCH_EXTRACT_EXTENSION(extension) pkt.extract(extension, (bit<32>)(pkt.lookahead<bit<16>>()[7:0]) << 6)
 #define ARCH_EXTRACT_FRAGMENT(extension) pkt.extract(extension, 0)
 

@@ -1,14 +1,16 @@
 //! What a P4Runtime server needs besides its entities: arbitration, the clients' streams, error statuses.
 //!
 //! Implement [`P4Runtime`] and wrap it with [`service`]. [`Controllers`] serves `StreamChannel` and tells
-//! which requests may change the device; [`WriteErrors`](crate::WriteErrors) makes the status of a batch.
+//! which requests may change the device; [`Listen`] is where it is served; [`WriteErrors`](crate::WriteErrors) makes the status of a batch.
 
 mod arbitration;
 mod controllers;
+mod listen;
 
 pub use crate::proto::p4::v1::p4_runtime_server::{P4Runtime, P4RuntimeServer};
 pub use arbitration::{Arbitration, Claim, ClientId, Notice, Refusal};
 pub use controllers::{Controllers, Delivery, Inbound, Limits, ResponseStream, WritePermit};
+pub use listen::{Listen, ListenError, Serving, connector};
 
 /// Largest request the service takes, in bytes: device configurations exceed gRPC's usual 4 MiB.
 pub const MAX_REQUEST_BYTES: usize = 64 << 20;

@@ -1,11 +1,12 @@
-//! The P4Runtime server of a device: one file per call, [`listen`](Listen) for where it is served.
+//! The P4Runtime server of a device: one file per call.
 
 mod config;
-mod listen;
 mod packets;
 mod read;
 mod write;
 
+use std::future::Ready;
+use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,14 +17,15 @@ use p4runtime::proto::p4::v1::{
     GetForwardingPipelineConfigResponse, ReadRequest, ReadResponse, SetForwardingPipelineConfigRequest,
     SetForwardingPipelineConfigResponse, StreamMessageRequest, WriteRequest, WriteResponse,
 };
-use p4runtime::server::{Controllers, Limits, P4Runtime, ResponseStream};
+use p4runtime::server::{Controllers, Limits, P4Runtime, ResponseStream, connector};
+use tokio::io::DuplexStream;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::device::Device;
 use crate::packet_io::{Deliver, PacketOut};
 
-pub use listen::{Listen, Serving};
+pub use p4runtime::server::{Listen, Serving};
 
 /// The version of the protocol that is served.
 const API_VERSION: &str = "1.4.1";
@@ -67,6 +69,19 @@ impl Server {
     pub fn deliver(&self) -> Deliver {
         let server = self.clone();
         Box::new(move |port, frame, time| server.shared.packet_in(port, frame, time))
+    }
+
+    /// Serves an address until the answer is dropped.
+    ///
+    /// # Errors
+    /// As [`Listen::serve`].
+    pub async fn listen(&self, address: &Listen) -> io::Result<Serving> {
+        address.serve(self.clone()).await
+    }
+
+    /// What opens streams to this server within the process. Call within a Tokio runtime, which serves them.
+    pub fn connector(&self) -> impl Fn() -> Ready<io::Result<DuplexStream>> + Send + Sync + 'static {
+        connector(self.clone())
     }
 }
 
@@ -148,5 +163,29 @@ impl P4Runtime for Server {
         }
         let p4runtime_api_version = API_VERSION.to_owned();
         Ok(Response::new(CapabilitiesResponse { p4runtime_api_version, ..Default::default() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p4.sock");
+        let address = Listen::Unix(path.clone());
+        let server = Server::new(Default::default(), 1, None);
+        let serving = server.listen(&address).await.unwrap();
+        let error = server.listen(&address).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        drop(serving);
+        assert!(!path.exists());
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        assert!(path.exists(), "a crash leaves the file");
+        drop(server.listen(&address).await.unwrap());
+        std::fs::write(&path, "precious").unwrap();
+        assert!(server.listen(&address).await.unwrap_err().to_string().contains("no socket"));
+        assert!(path.exists());
     }
 }

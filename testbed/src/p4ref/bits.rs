@@ -59,7 +59,7 @@ impl Writer {
     fn push_bits(&mut self, value: u128, count: usize) {
         let mut left = count;
         while left > 0 {
-            if self.bits % 8 == 0 {
+            if self.bits.is_multiple_of(8) {
                 self.bytes.push(0);
             }
             let room = 8 - self.bits % 8;

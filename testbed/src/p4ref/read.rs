@@ -52,6 +52,11 @@ impl Switch {
             + self.defaults.iter().flatten().count()
     }
 
+    /// Default entries that were written.
+    pub(super) fn written_defaults(&self) -> Vec<TableEntry> {
+        self.defaults.iter().flatten().map(|entry| self.program.info.entry_to_wire(entry)).collect()
+    }
+
     /// P4Runtime, "Wildcard Reads" of table entries.
     fn entries(&self, filter: &TableEntry) -> Result<Vec<(Entry, bool)>, Fault> {
         let table = self.named_table(filter)?;

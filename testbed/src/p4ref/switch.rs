@@ -8,6 +8,7 @@ use p4runtime::proto::p4::v1::{PacketIn, PacketMetadata, PacketOut};
 
 use super::action::{DROP_PORT, Machine};
 use super::bits::{self, Writer};
+use super::counter::Count;
 use super::entry::{Entry, Place};
 use super::layout::FieldId;
 use super::packet::{CloneRequest, Packet, Undefined};
@@ -52,7 +53,7 @@ pub struct Switch {
     pub(super) defaults: Vec<Option<Entry>>,
     pub(super) sessions: BTreeMap<u32, Session>,
     cpu_port: Option<u16>,
-    spare: Packet,
+    spare: Option<Packet>,
     key: Vec<u128>,
 }
 
@@ -66,7 +67,7 @@ impl Switch {
             defaults: vec![None; program.info.tables.len()],
             sessions: BTreeMap::new(),
             cpu_port: None,
-            spare: Packet::new(&program.layout),
+            spare: None,
             key: Vec::new(),
             program,
         };
@@ -90,13 +91,13 @@ impl Switch {
     /// Runs a packet that came in by a port at a time (nanoseconds since the switch began; the program sees
     /// microseconds, as on BMv2).
     pub fn process(&mut self, port: u16, bytes: &[u8], now_ns: u64) -> Output {
-        let mut packet = std::mem::replace(&mut self.spare, Packet::new(&self.program.layout));
+        let mut packet = self.spare.take().unwrap_or_else(|| Packet::new(&self.program.layout));
         let output = Pass { switch: self, now_us: now_ns / 1000, output: Output::default() }.run(
             &mut packet,
             port,
             bytes,
         );
-        self.spare = packet;
+        self.spare = Some(packet);
         output
     }
 
@@ -121,6 +122,13 @@ impl Switch {
         }
         out.extend(&packet.payload);
         Ok(self.process(port, &out.finish(), now_ns))
+    }
+
+    /// A cell of a counter array, by the array's full name; `None` where there is no such cell.
+    #[must_use]
+    pub fn counter(&self, name: &str, cell: usize) -> Option<Count> {
+        let array = self.state.counters.find(name)?;
+        self.state.counters.cells(array).get(cell).copied()
     }
 
     /// The packet-in of a packet to the CPU port: its first bytes are the header `packet_in`, whatever the

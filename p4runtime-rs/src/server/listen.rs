@@ -8,7 +8,6 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use p4runtime::server::service;
 use tokio::io::DuplexStream;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::mpsc;
@@ -16,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio_stream::wrappers::{TcpListenerStream, UnboundedReceiverStream, UnixListenerStream};
 use tonic::transport::server::Router;
 
-use super::Server;
+use super::{P4Runtime, service};
 
 /// Bytes that wait in a pipe within the process, each way.
 const PIPE: usize = 256 << 10;
@@ -83,14 +82,14 @@ impl Drop for Serving {
     }
 }
 
-impl Server {
-    /// Serves an address until the answer is dropped.
+impl Listen {
+    /// Serves this address until the answer is dropped.
     ///
     /// # Errors
     /// The address is in use, not of this host, or not permitted. A Unix socket's file that nobody listens on
     /// any more is replaced; any other file stays and is an error.
-    pub async fn listen(&self, address: &Listen) -> io::Result<Serving> {
-        match address {
+    pub async fn serve<T: P4Runtime>(&self, implementation: T) -> io::Result<Serving> {
+        match self {
             Listen::Tcp(address) => {
                 let listener = TcpListener::bind(address).await?;
                 let address = Listen::Tcp(listener.local_addr()?);
@@ -103,35 +102,37 @@ impl Server {
                         }
                     })
                 });
-                let serving = self.router().serve_with_incoming(incoming);
+                let serving = router(implementation).serve_with_incoming(incoming);
                 Ok(Serving { address, task: tokio::spawn(ended(serving)) })
             }
             Listen::Unix(path) => {
                 remove_stale(path).await?;
                 let incoming = UnixListenerStream::new(UnixListener::bind(path)?);
-                let serving = self.router().serve_with_incoming(incoming);
-                Ok(Serving { address: address.clone(), task: tokio::spawn(ended(serving)) })
+                let serving = router(implementation).serve_with_incoming(incoming);
+                Ok(Serving { address: self.clone(), task: tokio::spawn(ended(serving)) })
             }
         }
     }
+}
 
-    /// What opens streams to this server within the process. Call within a Tokio runtime, which serves them.
-    pub fn connector(&self) -> impl Fn() -> Ready<io::Result<DuplexStream>> + Send + Sync + 'static {
-        let (dialled, incoming) = mpsc::unbounded_channel::<io::Result<DuplexStream>>();
-        let serving = self.router().serve_with_incoming(UnboundedReceiverStream::new(incoming));
-        tokio::spawn(ended(serving));
-        move || {
-            let (ours, theirs) = tokio::io::duplex(PIPE);
-            ready(match dialled.send(Ok(theirs)) {
-                Ok(()) => Ok(ours),
-                Err(_) => Err(io::ErrorKind::ConnectionRefused.into()),
-            })
-        }
+/// What opens streams to a server within the process. Call within a Tokio runtime, which serves them.
+pub fn connector<T: P4Runtime>(
+    implementation: T,
+) -> impl Fn() -> Ready<io::Result<DuplexStream>> + Send + Sync + 'static {
+    let (dialled, incoming) = mpsc::unbounded_channel::<io::Result<DuplexStream>>();
+    let serving = router(implementation).serve_with_incoming(UnboundedReceiverStream::new(incoming));
+    tokio::spawn(ended(serving));
+    move || {
+        let (ours, theirs) = tokio::io::duplex(PIPE);
+        ready(match dialled.send(Ok(theirs)) {
+            Ok(()) => Ok(ours),
+            Err(_) => Err(io::ErrorKind::ConnectionRefused.into()),
+        })
     }
+}
 
-    fn router(&self) -> Router {
-        tonic::transport::Server::builder().add_service(service(self.clone()))
-    }
+fn router<T: P4Runtime>(implementation: T) -> Router {
+    tonic::transport::Server::builder().add_service(service(implementation))
 }
 
 async fn ended(serving: impl Future<Output = Result<(), tonic::transport::Error>>) {
@@ -175,24 +176,5 @@ mod tests {
         for wrong in ["", "unix:", "localhost", "127.0.0.1", "tcp://host:1"] {
             assert!(wrong.parse::<Listen>().unwrap_err().to_string().contains("unix:/PATH"), "{wrong}");
         }
-    }
-
-    #[tokio::test]
-    async fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("p4.sock");
-        let address = Listen::Unix(path.clone());
-        let server = Server::new(Default::default(), 1, None);
-        let serving = server.listen(&address).await.unwrap();
-        let error = server.listen(&address).await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
-        drop(serving);
-        assert!(!path.exists());
-        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-        assert!(path.exists(), "a crash leaves the file");
-        drop(server.listen(&address).await.unwrap());
-        std::fs::write(&path, "precious").unwrap();
-        assert!(server.listen(&address).await.unwrap_err().to_string().contains("no socket"));
-        assert!(path.exists());
     }
 }
