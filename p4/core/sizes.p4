@@ -24,6 +24,8 @@
 const int RULES_V4_SIZE = 2048;
 const int RULES_V6_SIZE = 512;
 const int BUCKETS_SIZE = 131072;
+#define RULES_V4_RANGES 341
+#define RULES_V6_RANGES 85
 #else
 const int RULES_V4_SIZE = 131072;
 const int RULES_V6_SIZE = 131072;
