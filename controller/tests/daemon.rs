@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use api::{Client, Request};
+use dataplane::target::TOFINO1;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -329,4 +330,53 @@ fn a_link_that_goes_is_said() {
     let load = Request::LoadReplace { text: "{}".to_owned(), origin: "test".to_owned() };
     let applied = daemon.ask(&load).unwrap();
     assert!(applied["warnings"].to_string().contains("link link1 is gone"), "{applied}");
+}
+
+#[test]
+fn a_data_plane_of_another_target_says_what_to_do() {
+    let dir = site_dir(SITE);
+    let plane = Plane::start(dir.path(), Arc::new(Device::new(&TOFINO1)));
+    let daemon = Daemon::start(dir.path());
+    until("unusable", || daemon.target()["state"] == "unusable");
+    let target = daemon.target();
+    let reason = target["reason"].as_str().unwrap();
+    for part in [target["pipeline"].as_str().unwrap(), "rules_v4", "tofino1", "--target-profile"] {
+        assert!(reason.contains(part), "{part} is not in: {reason}");
+    }
+    let balancer = daemon.ask(&Request::ShowBalancer).unwrap();
+    assert_eq!(balancer["data-plane"], "unusable");
+    assert_eq!(balancer["data-plane-reason"], target["reason"]);
+    assert_eq!(plane.entries(), 0);
+    drop(daemon);
+    let mut right = command(dir.path());
+    right.args(["--target", &format!("unix:{}", dir.path().join("p4rt.sock").display())]);
+    right.args(["--target-profile", "tofino1"]).stderr(Stdio::null());
+    let right = Daemon { child: right.spawn().unwrap(), socket: dir.path().join("sluice.sock") };
+    until("the socket", || Client::connect(&right.socket).is_ok());
+    until("tables", || plane.entries() > 2048);
+    until("primary", || right.target()["state"] == "primary");
+    assert_eq!(right.target()["profile"], "tofino1");
+}
+
+#[test]
+fn a_start_that_the_target_does_not_allow_says_why() {
+    let wired = SITE.replacen(
+        "\"speed\": \"10g\", \"description\"",
+        "\"interface\": \"nosuch0\", \"description\"",
+        1,
+    );
+    let cases: [(&str, &[&str], &str); 3] = [
+        (&wired, &["--target-profile", "bmv2"], "--target"),
+        (&wired, &["--pipeline", "/nonexistent"], "--target-profile bmv2"),
+        (
+            SITE,
+            &["--target", "grpc://127.0.0.1:1", "--target-profile", "bmv2", "--pipeline", "/nonexistent"],
+            "sluice.bmv2.json",
+        ),
+    ];
+    for (text, arguments, expected) in cases {
+        let dir = site_dir(text);
+        let message = refused(command(dir.path()).args(arguments));
+        assert!(message.contains(expected), "{message}");
+    }
 }

@@ -7,6 +7,7 @@ mod lab;
 use std::sync::atomic::Ordering;
 
 use api::{Request, UnitMode};
+use dataplane::target::{SWPIPE, TOFINO1};
 use lab::{Lab, Plane, REST, site_text};
 use site::Site;
 
@@ -248,4 +249,94 @@ async fn a_pair_on_other_ports_is_measured_afresh() {
         lab.events().iter().any(|event| event.subject == "main/p0" && event.after.as_deref() == Some("down"))
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn numbers_survive_a_restart_where_the_data_plane_keeps_no_names() {
+    let state = tempfile::tempdir().unwrap();
+    let text = site_text(3, "", REST);
+    let (plane, packets) = Plane::of(&TOFINO1);
+    let lab = Lab::start(plane.clone(), packets, &text, state.path(), 0.0);
+    lab.until("up", |lab| lab.pairs_up() == 3 && lab.plane.tables() == lab.wanted()).await;
+    let fewer = text.replace(r#"{"name": "p0", "lan-port": "pl0", "wan-port": "pw0"},"#, "");
+    assert_ne!(fewer, text);
+    // An apply between two starts counts too.
+    lab.apply(&fewer).await.unwrap();
+    lab.until("two", |lab| lab.pairs_up() == 2 && lab.plane.tables() == lab.wanted()).await;
+    drop(lab);
+    let before = (plane.tables(), plane.updates.load(Ordering::SeqCst));
+    let packets = plane.reopen();
+    let lab = Lab::start(plane.clone(), packets, &fewer, state.path(), 0.0);
+    lab.until("connected", |lab| lab.desk.view.load().epoch > 0 && lab.pairs_up() == 2).await;
+    let ids: Vec<u16> = lab.desk.view.load().ids.pairs.values().map(|id| id.0).collect();
+    assert_eq!(ids, [1, 2]);
+    assert_eq!((plane.tables(), plane.updates.load(Ordering::SeqCst)), before, "a restart writes nothing");
+    // Their names are known all the same.
+    assert_eq!(lab.desk.view.load().tables, lab.wanted().into());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_apply_that_is_refused_leaves_nothing_behind_on_any_target() {
+    let bgp = r#"{"name": "bgp", "priority": 9, "match": {"ip-version": 4, "dst-port": "179"}, "action": "bypass"}"#;
+    for profile in [&SWPIPE, &TOFINO1] {
+        let state = tempfile::tempdir().unwrap();
+        let (plane, packets) = Plane::of(profile);
+        let lab = Lab::start(plane.clone(), packets, &site_text(2, "", REST), state.path(), 0.0);
+        lab.until("up", |lab| lab.pairs_up() == 2 && lab.plane.tables() == lab.wanted()).await;
+        let before = plane.tables();
+        plane.refuse(Some("bgp"));
+        let next = site_text(4, r#""fail-action": "drop","#, &format!("{bgp},{REST}"));
+        let error = lab.apply(&next).await.unwrap_err().to_string();
+        assert!(error.contains("refuses"), "{error}");
+        assert_eq!(plane.tables(), before, "{profile}");
+        assert_eq!(lab.ask(Request::ShowTarget).await["state"], "primary");
+        plane.refuse(None);
+        lab.apply(&next).await.unwrap();
+        lab.until("applied", |lab| lab.plane.tables() == lab.wanted()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_site_that_the_target_has_no_room_for_is_refused_before_anything_is_written() {
+    let state = tempfile::tempdir().unwrap();
+    let (plane, packets) = Plane::of(&TOFINO1);
+    let lab = Lab::start(plane.clone(), packets, &site_text(2, "", REST), state.path(), 0.0);
+    lab.until("up", |lab| lab.pairs_up() == 2 && lab.plane.tables() == lab.wanted()).await;
+    let before = plane.updates.load(Ordering::SeqCst);
+    let flows: Vec<String> = (0..2049)
+        .map(|n| {
+            format!(r#"{{"name": "f{n}", "priority": 9, "match": {{"ip-version": 4}}, "action": "bypass"}}"#)
+        })
+        .collect();
+    let error = lab.apply(&site_text(2, "", &flows.join(","))).await.unwrap_err().to_string();
+    assert!(error.contains("need 2,049 entries in rules_v4; target tofino1 has 2,048"), "{error}");
+    assert_eq!(plane.updates.load(Ordering::SeqCst), before);
+    let target = lab.ask(Request::ShowTarget).await;
+    assert_eq!((&target["profile"], &target["pipeline"]), (&"tofino1".into(), &"lab".into()));
+    let rules =
+        target["tables"].as_array().unwrap().iter().find(|table| table["name"] == "rules_v4").unwrap();
+    assert_eq!(rules["size"], 2048);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_plane_that_cannot_be_brought_to_what_is_wanted_says_why_until_it_can() {
+    let state = tempfile::tempdir().unwrap();
+    let (plane, packets) = Plane::new();
+    plane.refuse(Some("rest"));
+    let lab = Lab::start(plane.clone(), packets, &site_text(2, "", REST), state.path(), 0.0);
+    lab.until("said", |lab| lab.events().iter().any(|event| event.severity == "error")).await;
+    let target = lab.ask(Request::ShowTarget).await;
+    assert_eq!(target["state"], "unusable");
+    assert!(target["reason"].as_str().unwrap().contains("by its name"), "{target}");
+    let balancer = lab.ask(Request::ShowBalancer).await;
+    assert_eq!(balancer["data-plane"], "unusable");
+    assert_eq!(balancer["data-plane-reason"], target["reason"]);
+    // It is tried again and again, and said once.
+    let tries = plane.writes.load(Ordering::SeqCst);
+    lab.until("tried again", |lab| lab.plane.writes.load(Ordering::SeqCst) > tries + 1).await;
+    assert_eq!(lab.events().iter().filter(|event| event.severity == "error").count(), 1);
+    plane.refuse(None);
+    lab.until("usable", |lab| lab.desk.trouble.borrow().is_none()).await;
+    assert_eq!(lab.ask(Request::ShowTarget).await["state"], "primary");
+    lab.until("up", |lab| lab.pairs_up() == 2 && lab.plane.tables() == lab.wanted()).await;
 }

@@ -209,31 +209,61 @@ const fn is_vlan(ethertype: u16) -> bool {
 /// How far a target parses; see [`parse_within`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParseLimits {
+    /// 32-bit words of options of an IPv4 header, 0..=10. A longer header stands bare: its addresses and protocol,
+    /// no ports, no tunnel, no fragment, its options not even looked for. Below MPLS it is no IP header, since its
+    /// checksum is not known.
+    pub ipv4_options: u8,
+    /// The same of the inner header of a tunnel.
+    pub inner_ipv4_options: u8,
     /// Bytes of an IPv6 extension header, 8..=2048: a longer one ends the walk at its own number.
     pub ipv6_extension: u16,
-    /// 32-bit words of IPv4 options, 0..=10: of a longer header addresses and protocol stand, what follows
-    /// them is not read, and below MPLS it is no IP header, since its checksum is not known.
-    pub ipv4_options: u8,
+    /// Extension headers of the inner header of a tunnel, 0..=4: the number of the next one stands as the protocol.
+    pub inner_ipv6_extensions: u8,
 }
 
 impl ParseLimits {
     /// As far as the contract says.
-    pub const NONE: ParseLimits = ParseLimits { ipv6_extension: 2048, ipv4_options: 10 };
+    pub const NONE: ParseLimits = ParseLimits {
+        ipv4_options: MAX_IPV4_OPTIONS as u8,
+        inner_ipv4_options: MAX_IPV4_OPTIONS as u8,
+        ipv6_extension: MAX_IPV6_EXTENSION as u16,
+        inner_ipv6_extensions: MAX_IPV6_EXTENSIONS as u8,
+    };
 
     /// Whether these limits change nothing.
     #[inline]
     #[must_use]
     pub const fn is_none(&self) -> bool {
-        self.ipv6_extension >= Self::NONE.ipv6_extension && self.ipv4_options >= Self::NONE.ipv4_options
+        self.ipv4_options >= Self::NONE.ipv4_options
+            && self.inner_ipv4_options >= Self::NONE.inner_ipv4_options
+            && self.ipv6_extension >= Self::NONE.ipv6_extension
+            && self.inner_ipv6_extensions >= Self::NONE.inner_ipv6_extensions
     }
 }
 
-/// What the parse asks of limits; it is compiled once for each answer, so that no limit costs nothing.
+/// Words of options that an IPv4 header can have.
+const MAX_IPV4_OPTIONS: usize = 10;
+/// Bytes that an IPv6 extension header can have.
+const MAX_IPV6_EXTENSION: usize = 2048;
+
+/// What the parse asks of limits. It is compiled once for each answer, so that no limit costs nothing.
 pub trait Limits: Copy {
-    /// Whether an IPv6 extension header of `bytes` is stepped over.
-    fn steps_over(self, bytes: usize) -> bool;
-    /// Whether an IPv4 header with `words` of options is read to its end.
-    fn reads_options(self, words: usize) -> bool;
+    /// Limits of one IP header.
+    type Header: HeaderLimits;
+    /// Of the outer header.
+    fn outer(self) -> Self::Header;
+    /// Of the inner header of a tunnel.
+    fn inner(self) -> Self::Header;
+}
+
+/// Limits of one IP header.
+pub trait HeaderLimits: Copy {
+    /// Words of IPv4 options.
+    fn options(self) -> usize;
+    /// IPv6 extension headers.
+    fn extensions(self) -> usize;
+    /// Bytes of each of them.
+    fn extension(self) -> usize;
 }
 
 /// No limit but the contract's.
@@ -241,26 +271,80 @@ pub trait Limits: Copy {
 pub struct Unlimited;
 
 impl Limits for Unlimited {
+    type Header = Unlimited;
+
     #[inline(always)]
-    fn steps_over(self, _: usize) -> bool {
-        true
+    fn outer(self) -> Unlimited {
+        self
     }
 
     #[inline(always)]
-    fn reads_options(self, _: usize) -> bool {
-        true
+    fn inner(self) -> Unlimited {
+        self
     }
 }
 
-impl Limits for ParseLimits {
+impl HeaderLimits for Unlimited {
     #[inline(always)]
-    fn steps_over(self, bytes: usize) -> bool {
-        bytes <= usize::from(self.ipv6_extension)
+    fn options(self) -> usize {
+        MAX_IPV4_OPTIONS
     }
 
     #[inline(always)]
-    fn reads_options(self, words: usize) -> bool {
-        words <= usize::from(self.ipv4_options)
+    fn extensions(self) -> usize {
+        MAX_IPV6_EXTENSIONS
+    }
+
+    #[inline(always)]
+    fn extension(self) -> usize {
+        MAX_IPV6_EXTENSION
+    }
+}
+
+/// Limits of one header, as [`ParseLimits`] has them.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitedHeader {
+    options: u8,
+    extensions: u8,
+    extension: u16,
+}
+
+impl Limits for ParseLimits {
+    type Header = LimitedHeader;
+
+    #[inline(always)]
+    fn outer(self) -> LimitedHeader {
+        LimitedHeader {
+            options: self.ipv4_options,
+            extensions: Self::NONE.inner_ipv6_extensions,
+            extension: self.ipv6_extension,
+        }
+    }
+
+    #[inline(always)]
+    fn inner(self) -> LimitedHeader {
+        LimitedHeader {
+            options: self.inner_ipv4_options,
+            extensions: self.inner_ipv6_extensions,
+            extension: self.ipv6_extension,
+        }
+    }
+}
+
+impl HeaderLimits for LimitedHeader {
+    #[inline(always)]
+    fn options(self) -> usize {
+        self.options.into()
+    }
+
+    #[inline(always)]
+    fn extensions(self) -> usize {
+        self.extensions.into()
+    }
+
+    #[inline(always)]
+    fn extension(self) -> usize {
+        self.extension.into()
     }
 }
 
@@ -320,14 +404,14 @@ pub fn parse_into(frame: &[u8], limits: impl Limits, parsed: &mut Parsed) {
 
     // Each kind settles by itself: plain IP stays in registers that way.
     match ethertype {
-        ETHERTYPE_IPV4 => settle(frame, ipv4(frame, at, limits), limits, parsed),
-        ETHERTYPE_IPV6 => settle(frame, ipv6(frame, at, limits), limits, parsed),
+        ETHERTYPE_IPV4 => settle(frame, ipv4(frame, at, limits.outer()), limits, parsed),
+        ETHERTYPE_IPV6 => settle(frame, ipv6(frame, at, limits.outer()), limits, parsed),
         ETHERTYPE_MPLS | ETHERTYPE_MPLS_MULTICAST => {
-            let outer = mpls(frame, at, limits, parsed);
+            let outer = mpls(frame, at, limits.outer(), parsed);
             settle(frame, outer, limits, parsed);
         }
         ETHERTYPE_PPPOE_SESSION => {
-            let outer = pppoe(frame, at, limits, parsed);
+            let outer = pppoe(frame, at, limits.outer(), parsed);
             settle(frame, outer, limits, parsed);
         }
         _ => {}
@@ -339,7 +423,7 @@ pub fn parse_into(frame: &[u8], limits: impl Limits, parsed: &mut Parsed) {
 fn settle(frame: &[u8], outer: Option<Header>, limits: impl Limits, parsed: &mut Parsed) {
     let Some(outer) = outer else { return };
     if outer.upper.is_tunnel()
-        && let Some(inner) = inner(frame, outer.upper.proto, outer.upper.at, limits)
+        && let Some(inner) = inner(frame, outer.upper.proto, outer.upper.at, limits.inner())
     {
         parsed.tunnel = true;
         parsed.session = Some(inner.session(frame));
@@ -396,26 +480,27 @@ impl Header {
 }
 
 #[inline(always)]
-fn ipv4(frame: &[u8], at: usize, limits: impl Limits) -> Option<Header> {
+fn ipv4(frame: &[u8], at: usize, limits: impl HeaderLimits) -> Option<Header> {
     let h = array::<20>(frame, at)?;
     let ihl = usize::from(h[0] & 0x0f);
     if h[0] >> 4 != 4 || ihl < 5 {
         return None;
     }
-    let mut payload = at + ihl * 4;
-    if !limits.reads_options(ihl - 5) {
-        payload = BEYOND;
-    } else if frame.len() < payload {
+    let addresses =
+        Addresses::V4 { src: be32([h[12], h[13], h[14], h[15]]), dst: be32([h[16], h[17], h[18], h[19]]) };
+    if ihl - 5 > limits.options() {
+        let upper = Upper { proto: h[9], fragment: false, later_fragment: false, at: BEYOND };
+        return Some(Header { addresses, upper });
+    }
+    let payload = at + ihl * 4;
+    if frame.len() < payload {
         return None;
     }
     // RFC 791: flags in the top three bits (DF is no fragment), then the offset.
     let flags_offset = u16::from_be_bytes([h[6], h[7]]);
     let later_fragment = flags_offset & 0x1fff != 0;
     Some(Header {
-        addresses: Addresses::V4 {
-            src: be32([h[12], h[13], h[14], h[15]]),
-            dst: be32([h[16], h[17], h[18], h[19]]),
-        },
+        addresses,
         upper: Upper {
             proto: h[9],
             fragment: later_fragment || flags_offset & 0x2000 != 0,
@@ -426,7 +511,7 @@ fn ipv4(frame: &[u8], at: usize, limits: impl Limits) -> Option<Header> {
 }
 
 #[inline(always)]
-fn ipv6(frame: &[u8], at: usize, limits: impl Limits) -> Option<Header> {
+fn ipv6(frame: &[u8], at: usize, limits: impl HeaderLimits) -> Option<Header> {
     let h = array::<40>(frame, at)?;
     if h[0] >> 4 != 6 {
         return None;
@@ -449,14 +534,14 @@ fn ipv6(frame: &[u8], at: usize, limits: impl Limits) -> Option<Header> {
 
 /// Walks the extension headers (RFC 8200, 4); one that is not wholly there, or too long for the target, ends the
 /// walk at its own number.
-fn walk_extensions(frame: &[u8], mut upper: Upper, limits: impl Limits) -> Upper {
-    for _ in 0..MAX_IPV6_EXTENSIONS {
+fn walk_extensions(frame: &[u8], mut upper: Upper, limits: impl HeaderLimits) -> Upper {
+    for _ in 0..limits.extensions() {
         match upper.proto {
             proto::HOP_BY_HOP | proto::ROUTING | proto::DESTINATION_OPTIONS => {
                 let Some(&[next, length]) = array::<2>(frame, upper.at) else { break };
                 let bytes = 8 + usize::from(length) * 8;
                 let end = upper.at + bytes;
-                if frame.len() < end || !limits.steps_over(bytes) {
+                if frame.len() < end || bytes > limits.extension() {
                     break;
                 }
                 upper.proto = next;
@@ -479,7 +564,7 @@ fn walk_extensions(frame: &[u8], mut upper: Upper, limits: impl Limits) -> Upper
     upper
 }
 
-fn mpls(frame: &[u8], mut at: usize, limits: impl Limits, parsed: &mut Parsed) -> Option<Header> {
+fn mpls(frame: &[u8], mut at: usize, limits: impl HeaderLimits, parsed: &mut Parsed) -> Option<Header> {
     loop {
         if usize::from(parsed.mpls_depth) == MAX_MPLS_LABELS {
             parsed.why = NotIp::MplsTooDeep;
@@ -514,7 +599,7 @@ fn ones_complement_sum(header: &[u8]) -> u16 {
     (sum & 0xffff) as u16
 }
 
-fn pppoe(frame: &[u8], at: usize, limits: impl Limits, parsed: &mut Parsed) -> Option<Header> {
+fn pppoe(frame: &[u8], at: usize, limits: impl HeaderLimits, parsed: &mut Parsed) -> Option<Header> {
     // RFC 2516, 4: version and type, code, session, length; then the PPP protocol.
     let h = array::<8>(frame, at)?;
     if h[0] != 0x11 || h[1] != 0 {
@@ -529,7 +614,7 @@ fn pppoe(frame: &[u8], at: usize, limits: impl Limits, parsed: &mut Parsed) -> O
 }
 
 /// The inner header of IP-in-IP or GRE.
-fn inner(frame: &[u8], proto: u8, at: usize, limits: impl Limits) -> Option<Header> {
+fn inner(frame: &[u8], proto: u8, at: usize, limits: impl HeaderLimits) -> Option<Header> {
     match proto {
         proto::IPV4 => ipv4(frame, at, limits),
         proto::IPV6 => ipv6(frame, at, limits),
@@ -538,7 +623,7 @@ fn inner(frame: &[u8], proto: u8, at: usize, limits: impl Limits) -> Option<Head
     }
 }
 
-fn gre(frame: &[u8], at: usize, limits: impl Limits) -> Option<Header> {
+fn gre(frame: &[u8], at: usize, limits: impl HeaderLimits) -> Option<Header> {
     const CHECKSUM: u16 = 0x8000;
     const ROUTING: u16 = 0x4000;
     const KEY: u16 = 0x2000;

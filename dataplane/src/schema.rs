@@ -172,14 +172,8 @@ pub mod counters {
     );
     counter!(PAIR_OUT, 0x1200_0004, "pair_out", PAIRS * 2, "Frames sent to appliances: pair * 2 + side.");
     counter!(LINK_OUT, 0x1200_0005, "link_out", LINKS * 2, "Frames returned to links: link * 2 + side.");
-    counter!(PORT_IN, 0x1200_0006, "port_in", PORTS, "Frames received, by port, as they came in.");
-    counter!(
-        PORT_OUT,
-        0x1200_0007,
-        "port_out",
-        PORTS,
-        "Frames sent, by port; packets of the controller included."
-    );
+    counter!(PORT_IN, 0x1200_0006, "port_in", PORTS, "Frames received, by port.");
+    counter!(PORT_OUT, 0x1200_0007, "port_out", PORTS, "Frames sent, by port; keep-alives included.");
     counter!(COPIES, 0x1200_0008, "copies", PAIRS * 2, "Copies to appliances: pair * 2 + (1 if lost).");
 
     counter!(
@@ -196,7 +190,7 @@ pub mod counters {
         PORTS,
         "Frames that the target could not send after all, by port; not of the program's counting."
     );
-    counter!(PROBES_OUT, 0x1200_000b, "probes_out", PORTS, "Packets of the controller sent, by port.");
+    counter!(PROBES_OUT, 0x1200_000b, "probes_out", PORTS, "Keep-alives sent, by port.");
 
     /// All of them.
     pub static ALL: [&Counter; 11] = [

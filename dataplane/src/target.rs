@@ -106,7 +106,13 @@ pub static TOFINO1: TargetProfile = TargetProfile {
     // The PCIe port, port 64 of pipe 1 (Open Tofino, "Tofino native architecture").
     cpu_port: Some(PortId(192)),
     clock_resolution: 1,
-    parse: ParseLimits { ipv6_extension: 8, ipv4_options: TOFINO1_IPV4_OPTIONS },
+    // What its parser skips it cannot send out again, and it has 256 rows (docs/p4.md, "Limits of Tofino 1").
+    parse: ParseLimits {
+        ipv4_options: 10,
+        inner_ipv4_options: 0,
+        ipv6_extension: 8,
+        inner_ipv6_extensions: 0,
+    },
     // TNA's `count` takes what is to be left out (tna.p4, `adjust_byte_count`).
     counted: CountedBytes { returned: 0, packet_out: 0 },
     writes: Writes { all_or_nothing: false, updates: 512, bytes: 3 << 20 },
@@ -114,9 +120,6 @@ pub static TOFINO1: TargetProfile = TargetProfile {
     keeps_metadata: false,
     sizes: Sizes { rules_v4: Some(2048), rules_v6: Some(512), buckets: Some(131_072) },
 };
-
-/// Words of IPv4 options that the program for Tofino 1 steps over; 10 is as long as a header can be.
-pub const TOFINO1_IPV4_OPTIONS: u8 = 10;
 
 /// All profiles.
 pub static ALL: [&TargetProfile; 3] = [&SWPIPE, &BMV2, &TOFINO1];

@@ -7,7 +7,7 @@ use dataplane::buckets::{MAX_BUCKETS, MAX_CORES, MIN_BUCKETS};
 use dataplane::frame::VLAN_TPIDS;
 use dataplane::schema::counters::{LINKS, PAIRS};
 use dataplane::steering::{DOT1Q_TPID, NATIVE_TPID};
-use dataplane::tables::{FORBIDDEN_TPIDS, MAX_BASE_VID};
+use dataplane::tables::FORBIDDEN_TPIDS;
 use dataplane::target::SWPIPE;
 use dataplane::{BucketTable, Method, PortId, SteeringMode, UnitShape};
 
@@ -532,8 +532,7 @@ impl Check {
                 "operators' frames or keep-alives carry this EtherType; choose a VLAN's, such as 0x8100",
             );
         }
-        // Every link of a header must have a VID of 12 bits, every configured one a VID that is not reserved.
-        let last = (4094 - (links.max(1) as i64 - 1)).min(MAX_BASE_VID.into());
+        let last = 4094 - (links.max(1) as i64 - 1);
         let base = tree.base_vid.unwrap_or(DEFAULT_BASE_VID.into());
         let base_vid = self.number(&format!("{path} base-vid"), base, 1, last.max(1)) as u16;
         SteeringMode::Dot1q { tpid, base_vid }

@@ -216,25 +216,23 @@ fn balance(at: &LinkFrame<'_>, decision: &mut Decision, unit: UnitId, parsed: &P
         }
     };
     // 7. Steering header, port of the side that the frame came in on.
-    let length = at.length + STEERING_HEADER;
-    let exit = |port| {
-        at.tables.mtus.admits(port, length).then(|| Exit {
-            port,
-            edit: Edit::Push(at.tables.steering.encode(core, at.link)),
-            length,
-        })
+    // The replication engine makes no copy for a session that it does not have.
+    let out = if copy { at.tables.clones.replica(CloneSessionId::of(out)) } else { Some(out) };
+    let Some(out) = out else {
+        at.to_peer(decision, Reason::Copy);
+        return;
     };
+    let length = at.length + STEERING_HEADER;
+    let exit = at.tables.mtus.admits(out, length).then(|| Exit {
+        port: out,
+        edit: Edit::Push(at.tables.steering.encode(core, at.link)),
+        length,
+    });
     if copy {
         at.to_peer(decision, Reason::Copy);
-        // The replication engine makes no copy for a session that it does not have.
-        decision.copy = at
-            .tables
-            .clones
-            .replica(CloneSessionId::of(out))
-            .map(|replica| CopyTo { pair, exit: exit(replica) });
+        decision.copy = Some(CopyTo { pair, exit });
         return;
     }
-    let exit = exit(out);
     if exit.is_none() {
         decision.reason = Reason::MtuExceeded;
         return;

@@ -113,11 +113,23 @@ pub fn forward(tables: &Snapshot, counters: &Block, port: PortId, frames: &[Fram
     if tables.limits.is_none() {
         forward_within(tables, Unlimited, counters, port, frames, out);
     } else {
-        forward_within(tables, tables.limits, counters, port, frames, out);
+        forward_limited(tables, counters, port, frames, out);
     }
 }
 
-#[inline]
+/// Apart, so that the way without limits is compiled as if there were no other.
+#[inline(never)]
+fn forward_limited(
+    tables: &Snapshot,
+    counters: &Block,
+    port: PortId,
+    frames: &[Frame<'_>],
+    out: &mut Outlets,
+) {
+    forward_within(tables, tables.limits, counters, port, frames, out);
+}
+
+#[inline(always)]
 fn forward_within(
     tables: &Snapshot,
     limits: impl Limits,

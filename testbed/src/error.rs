@@ -66,6 +66,14 @@ pub enum Error {
         /// What was wrong with the answer.
         reason: String,
     },
+    /// A data plane under test refused its tables, or broke.
+    #[error("{plane}: {reason}")]
+    Plane {
+        /// Which data plane.
+        plane: String,
+        /// What it said.
+        reason: String,
+    },
     /// The machine can't do what the test needs.
     #[error("{0}")]
     Unsupported(String),

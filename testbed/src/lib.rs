@@ -9,6 +9,7 @@ pub mod appliance;
 pub mod bridge;
 pub mod check;
 pub mod clock;
+pub mod differential;
 pub mod edge;
 pub mod error;
 pub mod frame;

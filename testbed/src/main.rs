@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use testbed::check::Findings;
+use testbed::differential::command;
 use testbed::error::{Doing, Result};
 use testbed::lab::Programs;
 use testbed::netns;
@@ -44,6 +45,11 @@ enum Command {
         #[command(flatten)]
         options: Options,
     },
+    /// Compares the software pipeline with the compiled P4 program on random tables and frames. Exit status 0 only
+    /// when they agree and every reason was seen.
+    Differential(command::Differential),
+    /// Runs vector files on a data plane. Exit status 0 only when all is as they say.
+    Vectors(command::Vectors),
     /// Lists the shipped topologies and scenarios.
     List,
     /// Runs a compiled P4 program on Linux interfaces, with P4Runtime, until SIGTERM.
@@ -122,6 +128,8 @@ fn execute(command: Command) -> Result<bool> {
             let topology = Topology::load("demo".as_ref())?;
             scenarios::demo(&topology, &options.common()?).and_then(|findings| report(&findings, &options))
         }
+        Command::Differential(differential) => differential.run(),
+        Command::Vectors(vectors) => vectors.run(),
         Command::List => {
             println!("topologies:");
             for (name, _) in testbed::topology::SHIPPED {

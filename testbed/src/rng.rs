@@ -28,6 +28,51 @@ impl Rng {
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low) + 1)
     }
+
+    /// True `times` times out of `of`.
+    pub fn chance(&mut self, times: u64, of: u64) -> bool {
+        self.below(of) < times
+    }
+
+    /// One of these, none of none.
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+        from.get(self.below(from.len() as u64) as usize)
+    }
+
+    /// One of these.
+    pub fn any<T: Copy, const N: usize>(&mut self, from: [T; N]) -> T {
+        const { assert!(N > 0) };
+        from[self.below(N as u64) as usize]
+    }
+
+    /// An index into `weights`, each as often as its weight says; 0 when all are 0.
+    pub fn weighted(&mut self, weights: &[u64]) -> usize {
+        let mut left = self.below(weights.iter().sum());
+        for (index, weight) in weights.iter().enumerate() {
+            if left < *weight {
+                return index;
+            }
+            left -= weight;
+        }
+        0
+    }
+
+    /// `count` random bytes.
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(count + 8);
+        while bytes.len() < count {
+            bytes.extend_from_slice(&self.next_u64().to_le_bytes());
+        }
+        bytes.truncate(count);
+        bytes
+    }
+
+    /// Puts a slice into random order (Fisher and Yates).
+    pub fn shuffle<T>(&mut self, slice: &mut [T]) {
+        for last in (1..slice.len()).rev() {
+            slice.swap(last, self.below(last as u64 + 1) as usize);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -49,5 +94,26 @@ mod tests {
         let mut rng = Rng::new(1);
         let seen: std::collections::BTreeSet<u64> = (0..200).map(|_| rng.between(3, 5)).collect();
         assert_eq!(seen.into_iter().collect::<Vec<_>>(), [3, 4, 5]);
+    }
+
+    #[test]
+    fn weights_say_how_often() {
+        let mut rng = Rng::new(2);
+        let mut seen = [0; 3];
+        for _ in 0..4000 {
+            seen[rng.weighted(&[1, 0, 3])] += 1;
+        }
+        assert!(seen[1] == 0 && (800..1200).contains(&seen[0]), "{seen:?}");
+        assert_eq!(rng.weighted(&[0, 0]), 0);
+    }
+
+    #[test]
+    fn a_shuffle_loses_nothing() {
+        let mut numbers: Vec<u32> = (0..50).collect();
+        Rng::new(3).shuffle(&mut numbers);
+        assert_ne!(numbers, (0..50).collect::<Vec<_>>());
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..50).collect::<Vec<_>>());
+        assert_eq!(Rng::new(3).bytes(13).len(), 13);
     }
 }

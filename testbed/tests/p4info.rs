@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use dataplane::target::BMV2;
 use p4runtime::bytestring::canonical;
 use p4runtime::entry::p4info_of;
-use p4runtime::proto::p4::config::v1::{P4Info, Preamble};
+use p4runtime::proto::p4::config::v1::{P4Info, P4TypeInfo, Preamble};
 use sha2::{Digest, Sha256};
 use testbed::p4ref::read_info;
 
@@ -60,6 +60,8 @@ fn plain(mut info: P4Info) -> P4Info {
     if let Some(package) = &mut info.pkg_info {
         package.platform_properties = None;
     }
+    // p4c says that it has no types of its own.
+    info.type_info = info.type_info.filter(|types| *types != P4TypeInfo::default());
     for table in &mut info.tables {
         said(&mut table.preamble);
         for action in &mut table.action_refs {

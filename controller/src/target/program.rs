@@ -8,6 +8,9 @@ use p4runtime::proto::p4::config::v1::P4Info;
 use prost::Message as _;
 use sha2::{Digest, Sha256};
 
+/// The program as p4c compiled it for BMv2.
+const BMV2_JSON: &[u8] = include_bytes!("../../../p4/build/sluice.bmv2.json");
+
 /// A pipeline for one target.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -47,6 +50,7 @@ impl Program {
                 let path = folder.join("sluice.bmv2.json");
                 std::fs::read(&path).map_err(|source| ProgramError::File { path, source })?
             }
+            None if profile == &BMV2 => BMV2_JSON.to_vec(),
             None => Vec::new(),
         };
         Ok(Program { profile, p4info: p4info_of(profile), device_config })
@@ -75,6 +79,7 @@ mod tests {
         std::fs::write(&file, "{}").unwrap();
         let compiled = Program::of(&BMV2, Some(folder.path())).unwrap();
         assert_eq!(compiled.device_config, b"{}");
+        assert_ne!(compiled.digest(), Program::of(&BMV2, None).unwrap().digest());
         let digests = [
             Program::of(&SWPIPE, None).unwrap().digest(),
             Program::of(&TOFINO1, None).unwrap().digest(),

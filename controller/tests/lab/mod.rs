@@ -17,7 +17,7 @@ use controller::state_dir::{Kept, StateDir};
 use controller::target::{Chaos, PacketIn, Standing, Target, TargetError};
 use dataplane::entry::{Entry, P4Id, Update};
 use dataplane::tables::{PairForwarding, TableEntry};
-use dataplane::target::TargetProfile;
+use dataplane::target::{SWPIPE, TargetProfile};
 use dataplane::{PortId, keepalive};
 use site::Site;
 use swpipe::counters::{Count, Place};
@@ -35,19 +35,27 @@ pub(crate) struct Plane {
     standing: watch::Sender<Standing>,
     pub(crate) writes: AtomicUsize,
     pub(crate) updates: AtomicUsize,
+    /// Name of entries that are not taken.
+    refused: Mutex<Option<String>>,
 }
 
 impl Plane {
     pub(crate) fn new() -> (Arc<Self>, mpsc::Receiver<PacketIn>) {
+        Plane::of(&SWPIPE)
+    }
+
+    /// With the limits and habits of a target.
+    pub(crate) fn of(profile: &'static TargetProfile) -> (Arc<Self>, mpsc::Receiver<PacketIn>) {
         let (packets, received) = mpsc::channel(4096);
         let plane = Plane {
-            device: Device::default(),
+            device: Device::new(profile),
             cables: Mutex::default(),
             frozen: Mutex::default(),
             packets: Mutex::new(packets),
             standing: watch::channel(Standing::Primary(1)).0,
             writes: AtomicUsize::new(0),
             updates: AtomicUsize::new(0),
+            refused: Mutex::default(),
         };
         (Arc::new(plane), received)
     }
@@ -69,6 +77,11 @@ impl Plane {
 
     pub(crate) fn thaw(&self, port: PortId) {
         self.frozen.lock().unwrap().remove(&port);
+    }
+
+    /// Takes no entry of this name from now on; `None` for all.
+    pub(crate) fn refuse(&self, name: Option<&str>) {
+        *self.refused.lock().unwrap() = name.map(str::to_owned);
     }
 
     pub(crate) fn lose(&self) {
@@ -124,16 +137,34 @@ impl Target for Shared {
         }
         self.0.writes.fetch_add(1, Ordering::SeqCst);
         self.0.updates.fetch_add(updates.len(), Ordering::SeqCst);
-        self.0.device.write(&updates, Atomicity::AllOrNothing).map_err(|results| TargetError::Refused {
-            address: "lab".to_owned(),
-            what: "a write".to_owned(),
-            reason: format!("{:?}", results.into_iter().find_map(Result::err)),
-        })
+        let (address, what) = ("lab".to_owned(), "a write".to_owned());
+        let refused = self.0.refused.lock().unwrap().clone();
+        let is_refused =
+            |update: &Update| refused.as_ref().is_some_and(|name| update.entry().metadata == name.as_bytes());
+        if self.profile().writes.all_or_nothing {
+            if updates.iter().any(is_refused) {
+                return Err(TargetError::Refused { address, what, reason: "by its name".to_owned() });
+            }
+            return self.0.device.write(&updates, Atomicity::AllOrNothing).map_err(|results| {
+                let reason = format!("{:?}", results.into_iter().find_map(Result::err));
+                TargetError::Refused { address, what, reason }
+            });
+        }
+        let (bad, good): (Vec<Update>, Vec<Update>) = updates.into_iter().partition(is_refused);
+        let written = self.0.device.write(&good, Atomicity::ContinueOnError);
+        if bad.is_empty() && written.is_ok() {
+            return Ok(());
+        }
+        Err(TargetError::Partly { address, what, reason: format!("{bad:?} {written:?}") })
     }
 
     async fn entries(&self) -> Result<Vec<Entry>, TargetError> {
         self.0.gone()?;
-        Ok(self.0.device.entries(None))
+        let mut entries = self.0.device.entries(None);
+        if !self.profile().keeps_metadata {
+            entries.iter_mut().for_each(|entry| entry.metadata.clear());
+        }
+        Ok(entries)
     }
 
     async fn counters(&self, cells: Vec<(P4Id, usize)>) -> Result<Vec<Count>, TargetError> {

@@ -21,7 +21,7 @@ pub use ports::{PortEntry, PortRole};
 pub use rules::{
     Family, LLC_PRESENT, Masked, PortRange, RuleAction, RuleEntry, RuleField, RuleMatch, VLAN_PRESENT,
 };
-pub use steering::{FORBIDDEN_TPIDS, MAX_BASE_VID, SteeringEntry};
+pub use steering::{FORBIDDEN_TPIDS, SteeringEntry};
 pub use units::{UnitEntry, UnitMode};
 
 use crate::entry::{Condition, Entry, EntryError, P4Id};

@@ -9,13 +9,13 @@ use crate::steering::{NATIVE_TPID, SteeringMode};
 
 const NATIVE: u128 = 0;
 const DOT1Q: u128 = 1;
-/// Of link 0, so that link 255 has a VID of 12 bits too.
-pub const MAX_BASE_VID: u16 = 4095 - 255;
+/// A VID has 12 bits.
+const MAX_VID: u16 = 4095;
 /// EtherTypes that the parse reads or that mean keep-alives: a header that looks like one would hide the frame's
 /// own, or pass for a keep-alive.
 pub const FORBIDDEN_TPIDS: [u16; 6] = [0x0800, 0x86dd, 0x8847, 0x8848, 0x8864, KEEP_ALIVE_ETHERTYPE];
 
-const RESTRICTION: &str = "mode < 2; base_vid <= 3840; tpid >= 0x0600 && tpid != 0x0800 && tpid != 0x86dd && \
+const RESTRICTION: &str = "mode < 2; base_vid <= 4095; tpid >= 0x0600 && tpid != 0x0800 && tpid != 0x86dd && \
     tpid != 0x8847 && tpid != 0x8848 && tpid != 0x8864 && tpid != 0x88b5";
 
 static SET_STEERING: Action = Action {
@@ -72,8 +72,8 @@ impl SteeringEntry {
     pub(super) fn read(reader: &EntryReader<'_>) -> Result<Self, EntryError> {
         let tpid = reader.param(1) as u16;
         let base_vid = reader.param(2) as u16;
-        if base_vid > MAX_BASE_VID {
-            return Err(reader.bad_param(2, "0..3840, so that the VID of link 255 fits 12 bits"));
+        if base_vid > MAX_VID {
+            return Err(reader.bad_param(2, "a VID, 0..4095"));
         }
         if tpid < FIRST_ETHERTYPE || FORBIDDEN_TPIDS.contains(&tpid) {
             return Err(reader.bad_param(

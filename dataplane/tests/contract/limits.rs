@@ -5,21 +5,39 @@ use dataplane::target::TOFINO1;
 use dataplane::{Session, parse};
 use proptest::prelude::*;
 
-use crate::frames::{Around, Packet, TCP, UDP, Wrap, around, gre, packet, plain};
+use crate::frames::{Around, Cut, Packet, TCP, UDP, Wrap, around, gre, packet, plain};
 use crate::parse::vectors;
 
 fn limits() -> impl Strategy<Value = ParseLimits> {
     let extension = prop_oneof![Just(8), Just(16), Just(2048), (1u16..=256).prop_map(|units| units * 8)];
-    (extension, 0u8..=10)
-        .prop_map(|(ipv6_extension, ipv4_options)| ParseLimits { ipv6_extension, ipv4_options })
+    (0u8..=10, 0u8..=10, extension, 0u8..=4).prop_map(
+        |(ipv4_options, inner_ipv4_options, ipv6_extension, inner_ipv6_extensions)| ParseLimits {
+            ipv4_options,
+            inner_ipv4_options,
+            ipv6_extension,
+            inner_ipv6_extensions,
+        },
+    )
 }
 
 /// The packet with no header longer than the limits.
-fn within(mut packet: Packet, limits: ParseLimits) -> Packet {
-    packet.options = packet.options.min(limits.ipv4_options.into());
+fn within(mut packet: Packet, options: u8, limits: ParseLimits) -> Packet {
+    packet.options = packet.options.min(options.into());
     for (_, units) in &mut packet.extensions {
         *units = (*units).min((limits.ipv6_extension / 8 - 1).min(255) as u8);
     }
+    packet
+}
+
+/// The same, as the inner packet of a tunnel.
+fn inner_within(packet: Packet, limits: ParseLimits) -> Packet {
+    let mut packet = within(packet, limits.inner_ipv4_options, limits);
+    let room = usize::from(limits.inner_ipv6_extensions);
+    if packet.addresses.version() == 6 && room == 0 {
+        packet.cut = Cut::Whole; // a fragment header is one of them
+    }
+    let fragment = usize::from(packet.cut != Cut::Whole);
+    packet.extensions.truncate(room.saturating_sub(fragment));
     packet
 }
 
@@ -27,7 +45,14 @@ fn frame(packet: &Packet, around: &Around) -> Vec<u8> {
     around.frame(packet.ethertype(), &packet.bytes())
 }
 
-const SHORT: ParseLimits = ParseLimits { ipv6_extension: 8, ipv4_options: 2 };
+const SHORT: ParseLimits =
+    ParseLimits { ipv4_options: 2, inner_ipv4_options: 1, ipv6_extension: 8, inner_ipv6_extensions: 1 };
+
+/// The inner packet below GRE.
+fn tunnel(inner: &Packet) -> Vec<u8> {
+    let outer = Packet { proto: 47, ..Packet::v4([192, 0, 2, 1], [192, 0, 2, 2], 47) };
+    Around::default().frame(0x0800, &outer.around(&[gre(0, inner.ethertype()), inner.bytes()].concat()))
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2048))]
@@ -41,7 +66,7 @@ proptest! {
     fn what_is_within_the_limits_is_parsed_alike(
         outer in packet(), inner in packet(), around in around(), limits in limits(), tunnel: bool
     ) {
-        let (outer, inner) = (within(outer, limits), within(inner, limits));
+        let (outer, inner) = (within(outer, limits.ipv4_options, limits), inner_within(inner, limits));
         let bytes = if tunnel {
             let body = [gre(0, inner.ethertype()), inner.bytes()].concat();
             let outer = Packet { proto: 47, ..outer };
@@ -64,9 +89,7 @@ proptest! {
                 prop_assert_eq!(all.addresses, less.addresses);
                 prop_assert!(less.ports.is_none() || less.ports == all.ports);
                 prop_assert!(all.fragment || !less.fragment);
-                if packet.addresses.version() == 4 {
-                    prop_assert_eq!((all.proto, all.fragment), (less.proto, less.fragment));
-                }
+                prop_assert!(packet.addresses.version() == 6 || all.proto == less.proto);
             }
             (None, found) => prop_assert!(found.is_none()),
             (Some(_), None) => {
@@ -114,6 +137,36 @@ fn behind_a_long_ipv4_header_there_is_no_tunnel() {
     let parsed = parse_within(&bytes, SHORT);
     assert!(!parsed.tunnel);
     assert_eq!(parsed.session, Some(outer.session()));
+}
+
+#[test]
+fn a_long_inner_ipv4_header_stands_without_what_follows_it() {
+    for (options, whole) in [(1, true), (2, false)] {
+        let inner = Packet { options, cut: Cut::First, ..Packet::v4([10, 0, 0, 1], [10, 0, 0, 2], UDP) };
+        let bytes = tunnel(&inner);
+        assert_eq!(parse(&bytes).session, Some(inner.session()));
+        let bare = Session { ports: None, fragment: false, ..inner.session() };
+        let parsed = parse_within(&bytes, SHORT);
+        assert_eq!((parsed.session, parsed.tunnel), (Some(if whole { inner.session() } else { bare }), true));
+        assert_eq!(parse_within(&bytes, TOFINO1.parse).session, Some(bare));
+    }
+}
+
+#[test]
+fn inner_extension_headers_are_walked_as_far_as_the_limit_says() {
+    let inner = Packet { extensions: vec![(0, 0), (43, 0)], ..Packet::v6("2001:db8::1", "2001:db8::2", TCP) };
+    let bytes = tunnel(&inner);
+    assert_eq!(parse(&bytes).session, Some(inner.session()));
+    let ends_at = |limits, proto| {
+        let expected = Session { proto, ports: None, ..inner.session() };
+        assert_eq!(parse_within(&bytes, limits).session, Some(expected));
+    };
+    ends_at(SHORT, 43);
+    ends_at(TOFINO1.parse, 0);
+    // A fragment header is one of them.
+    let first = Packet { cut: Cut::First, ..Packet::v6("2001:db8::1", "2001:db8::2", TCP) };
+    let expected = Session { proto: 44, ports: None, fragment: false, ..first.session() };
+    assert_eq!(parse_within(&tunnel(&first), TOFINO1.parse).session, Some(expected));
 }
 
 #[test]

@@ -129,8 +129,8 @@ fn text_allows(table: &Table, entry: &Entry) -> bool {
 fn value(field: Field) -> BoxedStrategy<u128> {
     let all = all_ones(field.bits);
     let edges = [
-        0, 1, 2, 3, 4, 15, 511, 512, 0x5ff, 0x600, 1023, 3840, 3841, 4095, 0x0800, 0x86dd, 0x8847, 0x8848,
-        0x8864, 0x88b5, 0x88b6, 0xffff,
+        0, 1, 2, 3, 4, 15, 511, 512, 0x5ff, 0x600, 1023, 4095, 4096, 0x0800, 0x86dd, 0x8847, 0x8848, 0x8864,
+        0x88b5, 0x88b6, 0xffff,
     ];
     let fitting: Vec<u128> = edges.into_iter().filter(|edge| *edge <= all).collect();
     prop_oneof![3 => select(fitting), 1 => any::<u128>().prop_map(move |value| value & all)].boxed()
@@ -223,6 +223,6 @@ fn what_is_refused_names_field_value_and_what_would_be_right() {
     says(refused(0x0200_0004, 0x0100_0007, &[ports], &[]), &["rules_v6", "has_ports", "dst_port", "0x1&0x1"]);
     let steering = |params: &[u128]| refused(0x0200_0001, 0x0100_0001, &[], params);
     says(steering(&[0, 0x0800, 0]), &["tpid", "2048", "0x0600"]);
-    says(steering(&[1, 0x8100, 3841]), &["base_vid", "3841", "3840"]);
+    says(steering(&[1, 0x8100, 4096]), &["base_vid", "4096", "4095"]);
     says(steering(&[2, 0x8100, 1]), &["mode", "2", "dot1q"]);
 }

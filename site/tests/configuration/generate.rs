@@ -68,7 +68,7 @@ fn steering() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(json!({})),
         Just(json!({"mode": "native", "tpid": "0x9999"})),
-        (1u16..=3840).prop_map(|vid| json!({"mode": "dot1q", "base-vid": vid})),
+        (1u16..=4000).prop_map(|vid| json!({"mode": "dot1q", "base-vid": vid})),
         Just(json!({"mode": "dot1q", "tpid": "0x88a8", "base-vid": 7})),
     ]
 }

@@ -107,13 +107,12 @@ fn a_link_never_gets_a_vid_beyond_the_last() {
         "sluice:port": (0..20).map(port).collect::<Vec<_>>(),
         "sluice:ecofilter-balancer": {"link": (0..10).map(link).collect::<Vec<_>>()}
     });
-    let mut ids = Ids::allocate(&good(&ten), &Ids::default());
+    let ids = Ids::allocate(&good(&ten), &Ids::default());
     assert_eq!(ids.links["l9"], LinkIndex(9));
-    // The last link alone, with a number from a longer list that would need VID 4095.
-    ids.links.insert("l9".to_owned(), LinkIndex(255));
+    // The last link alone, in a mode where its old number would need VID 4103.
     let one = with(ten, &format!("{BALANCER}/link"), json!([link(9)]));
-    let one = with(one, &format!("{BALANCER}/steering-header"), json!({"mode": "dot1q", "base-vid": 3840}));
+    let one = with(one, &format!("{BALANCER}/steering-header"), json!({"mode": "dot1q", "base-vid": 4094}));
     let site = good(&one);
-    assert_eq!(site.steering, SteeringMode::Dot1q { tpid: 0x8100, base_vid: 3840 });
+    assert_eq!(site.steering, SteeringMode::Dot1q { tpid: 0x8100, base_vid: 4094 });
     assert_eq!(Ids::allocate(&site, &ids).links["l9"], LinkIndex(0));
 }

@@ -284,10 +284,10 @@ fn rules() -> Vec<Case> {
             "0",
         ),
         (
-            "base-vid that leaves no VIDs for 256 links",
-            vec![steering(json!({"mode": "dot1q", "base-vid": 3841}))],
+            "base-vid beyond the last VID",
+            vec![steering(json!({"mode": "dot1q", "base-vid": 4094}))],
             "steering-header base-vid",
-            "3841",
+            "4094",
         ),
         bad_match("vlan0-tag", json!(4096), "4096"),
         bad_match("vlan0-tag", json!("ten"), "ten"),

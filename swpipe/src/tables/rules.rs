@@ -55,7 +55,7 @@ pub struct Rules {
 
 impl Rules {
     /// The rule of highest priority that matches.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn lookup(&self, link: LinkIndex, parsed: &Parsed) -> Option<(RuleSlot, RuleAction)> {
         // By reference throughout: a copy of the session would wait for its narrow stores.
