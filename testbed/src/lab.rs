@@ -14,6 +14,7 @@ use crate::edge;
 use crate::error::{Doing, Error, Result};
 use crate::netns::Run;
 use crate::plan::{self, HostInterface, Path, Plan, sides};
+use crate::plane::{BMV2_ADDRESS, DataPlane};
 use crate::raw;
 use crate::rng::Rng;
 use crate::sluice::{Balancer, Event, Link, Sluice};
@@ -41,8 +42,8 @@ pub enum Middle {
 pub struct Programs {
     /// Directory of swpipe, sluiced, sluice.
     pub directory: PathBuf,
-    /// `sluiced --embedded` instead of a swpipe process.
-    pub embedded: bool,
+    /// What is programmed.
+    pub plane: DataPlane,
     /// What timed checks grant beyond their bounds, ms: 0 to measure, more where others use the machine too.
     pub slack_ms: f64,
 }
@@ -53,7 +54,8 @@ impl Programs {
     /// # Errors
     /// [`Error::MissingProgram`] names the first.
     pub fn check(&self) -> Result<()> {
-        ["swpipe", "sluiced", "sluice"].iter().try_for_each(|name| program(self, name).map(drop))
+        let pipeline = (self.plane == DataPlane::Swpipe).then_some("swpipe");
+        pipeline.iter().chain(&["sluiced", "sluice"]).try_for_each(|name| program(self, name).map(drop))
     }
 }
 
@@ -176,6 +178,12 @@ impl Lab {
         self.programs.as_ref().map_or(0.0, |programs| programs.slack_ms)
     }
 
+    /// What is in the middle.
+    #[must_use]
+    pub fn plane_name(&self) -> &'static str {
+        self.programs.as_ref().map_or("cables", |programs| programs.plane.name())
+    }
+
     fn programs(&self) -> Result<&Programs> {
         self.programs.as_ref().ok_or_else(|| Error::Unsupported("this site has no balancer".into()))
     }
@@ -195,16 +203,37 @@ impl Lab {
             serde_json::to_string_pretty(&plan::site_configuration(&self.topology)).unwrap_or_default();
         fs::write(directory.join("site.json"), site).doing(|| "writing site.json".into())?;
         fs::create_dir_all(directory.join("state")).doing(|| "making the state directory".into())?;
-        let ports = plan::box_ports(&self.topology).into_iter().map(|port| port.name);
-        bring_up(&self.run, "box", ports)?;
-        if !self.programs()?.embedded {
-            let mut command = self.run.command("box", program(self.programs()?, "swpipe")?);
-            command.arg("run").arg("--config").arg(directory.join("site.json"));
-            command.arg("--listen").arg(format!("unix:{}", directory.join("swpipe.sock").display()));
-            self.pipeline = Some(spawn_logged(command, &directory.join("swpipe.log"))?);
-            self.await_line("swpipe.log", "ready")?;
+        let ports: Vec<String> = plan::box_ports(&self.topology).into_iter().map(|port| port.name).collect();
+        bring_up(&self.run, "box", ports.iter().cloned())?;
+        // The configuration numbers them from port 1, lane 0.
+        let ports: Vec<(usize, String)> = (plan::LANES..).zip(ports).collect();
+        let plane = self.programs()?.plane;
+        let command = {
+            let programs = &self.programs()?.directory;
+            plane.command(&self.run, "box", programs, &directory.join("site.json"), &ports)
+        };
+        if let Some(command) = command {
+            let log = format!("{}.log", plane.name());
+            if plane == DataPlane::Bmv2 {
+                self.run.ip(Some("box"), &["link set dev lo up".to_owned()])?;
+            }
+            self.pipeline = Some(spawn_logged(command, &directory.join(&log))?);
+            match plane {
+                DataPlane::Bmv2 => self.await_bmv2()?,
+                DataPlane::P4ref => self.await_line(&log, "P4Runtime on")?,
+                DataPlane::Swpipe | DataPlane::Embedded => self.await_line(&log, "ready")?,
+            }
         }
         self.start_controller()
+    }
+
+    fn await_bmv2(&mut self) -> Result<()> {
+        self.wait_until("BMv2 to serve P4Runtime", SOON, |lab| {
+            lab.still_running()?;
+            lab.run.inside("box", || {
+                Ok(std::net::TcpStream::connect(BMV2_ADDRESS).map(drop).map_err(|error| error.to_string()))
+            })
+        })
     }
 
     /// Starts the controller (again).
@@ -213,14 +242,9 @@ impl Lab {
     /// When it ends or doesn't answer the CLI in time.
     pub fn start_controller(&mut self) -> Result<()> {
         let directory = self.run.directory().to_path_buf();
-        let embedded = self.programs()?.embedded;
         let mut command = self.run.command("box", program(self.programs()?, "sluiced")?);
         command.arg("--config").arg(directory.join("site.json"));
-        if embedded {
-            command.arg("--embedded");
-        } else {
-            command.arg("--target").arg(format!("unix:{}", directory.join("swpipe.sock").display()));
-        }
+        command.args(self.programs()?.plane.controller_arguments(&self.run));
         command.arg("--socket").arg(directory.join("sluice.sock"));
         command.arg("--state-dir").arg(directory.join("state"));
         command.arg("--events").arg(directory.join("events.jsonl"));
@@ -253,7 +277,8 @@ impl Lab {
     /// [`Error::Agent`] with the end of its log.
     pub fn still_running(&mut self) -> Result<()> {
         let directory = self.run.directory().to_path_buf();
-        for (name, child) in [("swpipe", &mut self.pipeline), ("sluiced", &mut self.controller)] {
+        let plane = self.plane_name();
+        for (name, child) in [(plane, &mut self.pipeline), ("sluiced", &mut self.controller)] {
             if let Some(status) = child.as_mut().and_then(|child| child.try_wait().ok().flatten()) {
                 let log = fs::read_to_string(directory.join(format!("{name}.log"))).unwrap_or_default();
                 let tail: Vec<&str> = log.lines().rev().take(6).collect();

@@ -18,6 +18,7 @@ pub mod lab;
 pub mod netns;
 pub mod p4ref;
 pub mod plan;
+pub mod plane;
 pub mod raw;
 pub mod rng;
 pub mod scenario;

@@ -10,6 +10,7 @@ use testbed::differential::command;
 use testbed::error::{Doing, Result};
 use testbed::lab::Programs;
 use testbed::netns;
+use testbed::plane::DataPlane;
 use testbed::scenario::Scenario;
 use testbed::scenarios;
 use testbed::screen::Screen;
@@ -80,8 +81,11 @@ struct Options {
     /// Less traffic and shorter phases, the same checks.
     #[arg(long)]
     quick: bool,
-    /// The data plane inside the controller instead of a swpipe process.
-    #[arg(long)]
+    /// The data plane: the software pipeline, or the compiled P4 program in the reference interpreter or on BMv2.
+    #[arg(long, value_enum, default_value_t = DataPlane::Swpipe)]
+    target: DataPlane,
+    /// The software pipeline inside the controller instead of a process of its own.
+    #[arg(long, conflicts_with = "target")]
     embedded: bool,
     /// Leaves logs and configuration of the run in /run/sluice-testbed.
     #[arg(long)]
@@ -156,6 +160,10 @@ fn execute(command: Command) -> Result<bool> {
 }
 
 impl Options {
+    fn plane(&self) -> DataPlane {
+        if self.embedded { DataPlane::Embedded } else { self.target }
+    }
+
     fn common(&self) -> Result<scenarios::Options> {
         let beside = || {
             let this = std::env::current_exe().doing(|| "finding the test bed's own program".into())?;
@@ -163,7 +171,7 @@ impl Options {
         };
         let directory = self.bin_dir.clone().map_or_else(beside, Ok)?;
         Ok(scenarios::Options {
-            programs: Programs { directory, embedded: self.embedded, slack_ms: self.slack },
+            programs: Programs { directory, plane: self.plane(), slack_ms: self.slack },
             captures: self.captures.clone(),
             quick: self.quick,
             keep: self.keep,
@@ -173,10 +181,19 @@ impl Options {
 
 fn run(runs: Vec<(Topology, Scenario)>, options: &Options) -> Result<bool> {
     let common = options.common()?;
-    common.programs.check()?;
+    if let Some(why) = common.programs.plane.missing() {
+        println!("SKIPPED: {} scenarios with {}: {why}", runs.len(), common.programs.plane.name());
+    } else {
+        common.programs.check()?;
+    }
     let screen = Arc::new(Screen::default());
     let mut findings = Vec::new();
     for (topology, scenario) in runs {
+        let (topology, scenario) = if common.programs.plane.is_slow() {
+            (topology.slow(), scenario.slow())
+        } else {
+            (topology, scenario)
+        };
         let scenario = if options.quick { scenario.quick() } else { scenario };
         let found = scenarios::run(&topology, &scenario, &common, &screen)?;
         screen.print(&found.table());

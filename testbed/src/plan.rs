@@ -209,6 +209,9 @@ fn side_text(side: Side) -> &'static str {
     }
 }
 
+/// Lanes of a port; the data plane counts them through from port 0.
+pub const LANES: usize = 4;
+
 /// All ports of the balancer, links first.
 pub fn box_ports(topology: &Topology) -> Vec<BoxPort> {
     let links =
@@ -229,7 +232,7 @@ pub fn site_configuration(topology: &Topology) -> Value {
         .iter()
         .enumerate()
         .map(|(index, port)| {
-            json!({"name": port.name, "number": index / 4 + 1, "lane": index % 4, "speed": "10g",
+            json!({"name": port.name, "number": index / LANES + 1, "lane": index % LANES, "speed": "10g",
                    "mtu": port.mtu, "interface": port.name})
         })
         .collect();

@@ -149,6 +149,16 @@ impl Scenario {
         Ok(scenario)
     }
 
+    /// Less traffic with the same checks, for data planes that take microseconds for a frame.
+    #[must_use]
+    pub fn slow(mut self) -> Self {
+        self.load.tcp = self.load.tcp.div_ceil(4);
+        self.load.udp = self.load.udp.div_ceil(4);
+        self.load.udp_interval_us = self.load.udp_interval_us.max(20_000);
+        self.mutated /= 10;
+        self
+    }
+
     /// A shorter version with the same checks.
     #[must_use]
     pub fn quick(mut self) -> Self {

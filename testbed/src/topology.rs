@@ -312,6 +312,15 @@ impl Topology {
         Ok(())
     }
 
+    /// The same site with keep-alives at least 200 ms apart, for data planes that take microseconds for a frame.
+    #[must_use]
+    pub fn slow(mut self) -> Self {
+        let interval = self.liveness_value("interval").max(200);
+        self.liveness.insert("interval".to_owned(), interval.into());
+        self.liveness.remove("max-delay");
+        self
+    }
+
     /// Every pair with the unit it is in, in file order.
     pub fn pairs(&self) -> impl Iterator<Item = (&Unit, &Pair)> {
         self.units.iter().flat_map(|unit| unit.pairs.iter().map(move |pair| (unit, pair)))

@@ -473,16 +473,19 @@ fn programs_that_are_not_understood_are_refused_by_name() {
     }
 }
 
+/// Port and packet.
+type Sent = Arc<Mutex<Vec<(u16, Vec<u8>)>>>;
+
 /// A server, and what it sent by its ports.
 struct Served {
     server: Server,
     target: Target,
-    sent: Arc<Mutex<Vec<(u16, Vec<u8>)>>>,
+    sent: Sent,
 }
 
 impl Served {
     fn new() -> Self {
-        let sent: Arc<Mutex<Vec<(u16, Vec<u8>)>>> = Arc::default();
+        let sent = Sent::default();
         let out = Arc::clone(&sent);
         let transmit =
             Box::new(move |port: u16, bytes: &[u8]| out.lock().unwrap().push((port, bytes.to_vec())));

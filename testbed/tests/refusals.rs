@@ -311,7 +311,7 @@ async fn both_refuse_the_same_updates_and_stay_as_they_were() {
     assert_eq!(before[0], before[1]);
     for (name, update, code) in cases() {
         for plane in &planes {
-            let alone = plane.write(&[update.clone()], Atomicity::ContinueOnError).await;
+            let alone = plane.write(std::slice::from_ref(&update), Atomicity::ContinueOnError).await;
             assert_eq!(alone, [(0, code)], "{}: {name}", plane.name);
         }
     }

@@ -18,6 +18,7 @@ use crate::check::Findings;
 use crate::error::{Doing, Error, Result};
 use crate::lab::{Cabling, Lab, Middle, Programs};
 use crate::netns::{Run, remove_on_signal};
+use crate::plane::DataPlane;
 use crate::scenario::{Procedure, Scenario};
 use crate::screen::Screen;
 use crate::topology::Topology;
@@ -97,8 +98,15 @@ pub fn run(
     screen: &Arc<Screen>,
 ) -> Result<Findings> {
     let mut findings = Findings::new(&scenario.name, &topology.name, Arc::clone(screen));
-    if scenario.procedure == Procedure::ControllerKill && options.programs.embedded {
-        findings.skip("with --embedded the data plane is in the controller and dies with it");
+    let plane = options.programs.plane;
+    let skipped = match plane.missing() {
+        None if scenario.procedure == Procedure::ControllerKill && plane == DataPlane::Embedded => {
+            Some("with --embedded the data plane is in the controller and dies with it".to_owned())
+        }
+        missing => missing,
+    };
+    if let Some(why) = skipped {
+        findings.skip(&why);
         findings.close();
         return Ok(findings);
     }
@@ -121,7 +129,9 @@ fn build(topology: &Topology, scenario: &Scenario, options: &Options, findings: 
     remove_on_signal()?;
     let this = std::env::current_exe().doing(|| "finding the test bed's own program".into())?;
     let run = Run::start(this)?;
-    findings.say(&format!("building {} for {} in namespaces {}-*", topology.name, scenario.name, run.id()));
+    let plane = options.programs.plane.name();
+    let (site, name) = (&topology.name, &scenario.name);
+    findings.say(&format!("building {site} with {plane} for {name} in namespaces {}-*", run.id()));
     let cabling = match scenario.procedure {
         Procedure::Miscabled => Cabling { swapped_wan: Some(miscabled::swapped(topology)?) },
         _ => Cabling::default(),
@@ -147,7 +157,7 @@ fn perform(lab: &mut Lab, scenario: &Scenario, options: &Options, findings: &mut
 fn conclude(mut lab: Lab, outcome: Result<()>, options: &Options, findings: &mut Findings) {
     let alive = lab.still_running();
     findings.check(
-        "swpipe and sluiced ran to the end",
+        &format!("{} and sluiced ran to the end", lab.plane_name()),
         alive.is_ok(),
         alive.map_or_else(|error| error.to_string(), |()| "both alive".into()),
     );
@@ -170,8 +180,14 @@ pub fn demo(topology: &Topology, options: &Options) -> Result<Vec<Findings>> {
     let screen = Arc::new(Screen::default());
     let scenarios = ["baseline", "appliance-hang"];
     let scenarios = scenarios.map(Scenario::load).into_iter().collect::<Result<Vec<_>>>()?;
+    let plane = options.programs.plane;
+    if let Some(why) = plane.missing() {
+        return Err(Error::Unsupported(why));
+    }
+    let topology = &if plane.is_slow() { topology.clone().slow() } else { topology.clone() };
     let mut all = Vec::new();
     for scenario in scenarios {
+        let scenario = if plane.is_slow() { scenario.slow() } else { scenario };
         let scenario = if scenario.procedure == Procedure::Baseline || options.quick {
             scenario.quick()
         } else {
