@@ -87,10 +87,10 @@ rule_fields! {
     MplsDepth = 6, "mpls_depth", 3, 3;
     /// EtherType after the tags; 0 in an LLC frame.
     PacketType = 7, "packet_type", 16, 16;
-    /// [`LLC_PRESENT`] and destination SAP, or 0.
-    LlcDsap = 8, "llc_dsap", 9, 9;
-    /// [`LLC_PRESENT`] and source SAP, or 0.
-    LlcSsap = 9, "llc_ssap", 9, 9;
+    /// [`LLC_PRESENT`] and destination SAP, or 0; not in `rules_v6`, whose frames have none.
+    LlcDsap = 8, "llc_dsap", 9, 0;
+    /// [`LLC_PRESENT`] and source SAP, or 0; likewise.
+    LlcSsap = 9, "llc_ssap", 9, 0;
     /// Source MAC.
     SrcMac = 10, "src_mac", 48, 48;
     /// Destination MAC.
@@ -144,13 +144,14 @@ macro_rules! rule_table {
     };
 }
 
+// Fields in the order of the P4 program: BMv2's P4Runtime server takes that of the P4Info for that of its key.
 rule_table!(
     TABLE_V4,
     0x0200_0003,
     "rules_v4",
     Family::V4,
     [
-        Link, VlanDepth, Vlan0, Vlan1, Vlan2, MplsDepth, PacketType, LlcDsap, LlcSsap, SrcMac, DstMac,
+        Link, VlanDepth, Vlan0, Vlan1, Vlan2, MplsDepth, PacketType, SrcMac, DstMac, LlcDsap, LlcSsap,
         IpVersion, SrcIp, DstIp, IpProto, HasPorts
     ],
     0x1300_0001,
@@ -163,8 +164,8 @@ rule_table!(
     "rules_v6",
     Family::V6,
     [
-        Link, VlanDepth, Vlan0, Vlan1, Vlan2, MplsDepth, PacketType, LlcDsap, LlcSsap, SrcMac, DstMac, SrcIp,
-        DstIp, IpProto, HasPorts
+        Link, VlanDepth, Vlan0, Vlan1, Vlan2, MplsDepth, PacketType, SrcMac, DstMac, SrcIp, DstIp, IpProto,
+        HasPorts
     ],
     0x1300_0002,
     PORTS_RESTRICTION,
