@@ -4,17 +4,17 @@
 #ifndef SLUICE_BACK
 #define SLUICE_BACK
 
-control Back(inout headers_t hdr, inout meta_t meta) {
+control Back(inout headers_t hdr, inout meta_t meta, inout bit<9> exit_port) {
     @id(0x01000014) @name(".to_link_port") @brief("Pop the steering header, send by this port.")
     action to_link_port(@id(1) bit<9> port) {
         meta.passed.reason = REASON_RETURNED;
-        meta.passed.link = meta.index[7:0];
-        meta.exit_port = port;
+        meta.passed.link = meta.index;
+        exit_port = port;
     }
 
     @id(0x01000015) @name(".unknown_link") @brief("Drop: no such link.")
     action unknown_link() {
-        meta.passed.reason = REASON_UNKNOWN_LINK;
+        meta.ended = REASON_UNKNOWN_LINK;
         meta.drop = 1;
     }
 
@@ -31,23 +31,28 @@ control Back(inout headers_t hdr, inout meta_t meta) {
 
     @hidden action keep_alive() {
         meta.passed.reason = REASON_KEEP_ALIVE;
-        meta.exit_port = CPU_PORT;
+        meta.ended = REASON_KEEP_ALIVE;
+        exit_port = CPU_PORT;
         hdr.packet_in.setValid();
         hdr.packet_in.ingress_port = (bit<16>)meta.ingress_port;
         hdr.packet_in.receive_time = meta.now;
     }
 
     @hidden action refuse(bit<8> reason) {
-        meta.passed.reason = reason;
+        meta.ended = reason;
         meta.drop = 1;
     }
 
-    @hidden action native_of(bit<16> value) {
-        meta.index = value & 0x00ff;
+    @hidden action native_index() {
+        meta.index = meta.index & 0x00ff;
     }
 
-    @hidden action dot1q_of(bit<16> value) {
-        meta.index = (value & 0x0fff) - meta.steering_base;
+    @hidden action dot1q_vid() {
+        meta.index = meta.index & 0x0fff;
+    }
+
+    @hidden action dot1q_index() {
+        meta.index = meta.index - meta.steering_base;
     }
 
     @hidden action pop_unknown() {
@@ -78,9 +83,10 @@ control Back(inout headers_t hdr, inout meta_t meta) {
                 }
             }
             if (meta.steering_mode == STEERING_DOT1Q) {
-                dot1q_of(meta.index);
+                dot1q_vid();
+                dot1q_index();
             } else {
-                native_of(meta.index);
+                native_index();
             }
             if (meta.has_header == 0 || meta.index[15:8] != 0) {
                 refuse(REASON_NO_STEERING_HEADER);

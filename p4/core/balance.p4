@@ -3,7 +3,7 @@
 #ifndef SLUICE_BALANCE
 #define SLUICE_BALANCE
 
-control Balance(inout meta_t meta) {
+control Balance(inout meta_t meta, inout bit<9> exit_port) {
     @id(0x0100000a) @name(".unit_balance")
     @brief("Balance; method 0 layer-3, 1 layer-4, 2 dst-ip, 3 src-ip.")
     @action_restriction(UNIT_RESTRICTION)
@@ -67,7 +67,7 @@ control Balance(inout meta_t meta) {
     @action_restriction("pair < 512")
     action to_pair(@id(1) bit<16> pair, @id(2) bit<8> core) {
         meta.passed.pair = pair;
-        meta.core = core;
+        meta.core = core ++ 8w0;
     }
 
     @id(0x0100000e) @name(".no_bucket") @brief("To the peer port: fail open.")
@@ -101,6 +101,7 @@ control Balance(inout meta_t meta) {
     @id(0x01000011) @name(".pair_drop") @brief("Its share is dropped (fail-action drop).")
     action pair_drop() {
         meta.pair_state = PAIR_DROP;
+        meta.ended = REASON_PAIR_DOWN_DROP;
     }
 
     @id(0x02000007) @name(".pair_state") @brief("Whether a pair carries traffic.")
@@ -137,7 +138,7 @@ control Balance(inout meta_t meta) {
     @hidden action forward() {
         meta.passed.reason = REASON_FORWARDED;
         meta.passed.edit = EDIT_PUSH;
-        meta.exit_port = meta.pair_port;
+        exit_port = meta.pair_port;
     }
     @hidden action copy() {
         meta.passed.reason = REASON_COPY;
@@ -147,8 +148,7 @@ control Balance(inout meta_t meta) {
         meta.passed.reason = REASON_PAIR_DOWN_BYPASS;
     }
     @hidden action drop_share() {
-        meta.passed.reason = REASON_PAIR_DOWN_DROP;
-        meta.drop = 1;
+        meta.drop_share = 1;
     }
 
     @hidden
@@ -169,7 +169,7 @@ control Balance(inout meta_t meta) {
     }
 
     @hidden action native_tag() {
-        meta.passed.tag = meta.core ++ meta.passed.link;
+        meta.passed.tag = meta.core | meta.passed.link;
     }
 
     @hidden action no_session() {

@@ -202,7 +202,7 @@ ARCH_PASSED passed_t {
     ARCH_KEEP bit<8>  role;       // of the port that it came in by
     ARCH_PADDING
     ARCH_KEEP bit<1>  side;       // likewise
-    ARCH_KEEP bit<8>  link;       // that it came from, or returns to
+    ARCH_KEEP bit<16> link;       // that it came from, or returns to; below 256
     ARCH_KEEP bit<16> pair;       // that it goes to, or came from
     ARCH_KEEP bit<8>  edit;
     ARCH_KEEP bit<16> tpid;       // of the steering header to push
@@ -217,8 +217,9 @@ struct meta_t {
     // Ports.
     bit<9>   ingress_port;
     bit<9>   peer;          // the other port of the link
-    bit<9>   exit_port;     // where the frame leaves
     bit<1>   drop;
+    bit<1>   drop_share;    // likewise, by the state of the pair
+    bit<8>   ended;         // the reason of frames that ingress drops, or hands to the controller
     bit<1>   clone;         // a copy goes to `pair_port`
     bit<9>   pair_port;
     bit<1>   has_pair_port;
@@ -261,12 +262,12 @@ struct meta_t {
     bit<1>   primary;
     bit<8>   method;
     bit<16>  bucket_mask;
-    bit<32>  hash_layer_3;
-    bit<32>  hash_layer_4;
-    bit<32>  hash_src;
-    bit<32>  hash_dst;
+    hash_t   hash_layer_3;
+    hash_t   hash_layer_4;
+    hash_t   hash_src;
+    hash_t   hash_dst;
     bit<16>  bucket;
-    bit<8>   core;
+    bit<16>  core;          // times 256: the first half of a native tag
     bit<2>   pair_state;
 
     // Steering.

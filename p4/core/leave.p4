@@ -48,24 +48,25 @@ control Steer(inout headers_t hdr, inout meta_t meta) {
 
 // Every frame in one cell, by reason, and by the link or pair that it came from. A control can be counted in at one
 // place of a pipeline only; where an architecture ends frames at two, there are two of these.
-#define VERDICTS(name, count, verdicts_id, link_verdicts_id, pair_verdicts_id) \
+#define VERDICTS(name, count, reason, of_all, id_of_all, of_links, id_of_links, of_pairs, id_of_pairs) \
     control name(in meta_t meta) { \
-        ARCH_COUNTER(verdicts, ".verdicts", bit<5>, VERDICT_CELLS, verdicts_id, "Every frame, by reason.") \
-        ARCH_COUNTER(link_verdicts, ".link_verdicts", bit<13>, LINK_VERDICT_CELLS, link_verdicts_id, \
+        ARCH_COUNTER(verdicts, of_all, bit<5>, VERDICT_CELLS, id_of_all, "Every frame, by reason.") \
+        ARCH_COUNTER(link_verdicts, of_links, bit<13>, LINK_VERDICT_CELLS, id_of_links, \
                      "Frames from link ports: link * 32 + reason.") \
-        ARCH_COUNTER(pair_verdicts, ".pair_verdicts", bit<14>, PAIR_VERDICT_CELLS, pair_verdicts_id, \
+        ARCH_COUNTER(pair_verdicts, of_pairs, bit<14>, PAIR_VERDICT_CELLS, id_of_pairs, \
                      "Frames from pair ports: pair * 32 + reason.") \
         apply { \
-            count(verdicts, meta.passed.reason[4:0]); \
+            count(verdicts, reason[4:0]); \
             if (meta.passed.role == ROLE_LINK) { \
-                count(link_verdicts, meta.passed.link ++ meta.passed.reason[4:0]); \
+                count(link_verdicts, meta.passed.link[7:0] ++ reason[4:0]); \
             } else if (meta.passed.role != ROLE_NONE) { \
-                count(pair_verdicts, meta.passed.pair[8:0] ++ meta.passed.reason[4:0]); \
+                count(pair_verdicts, meta.passed.pair[8:0] ++ reason[4:0]); \
             } \
         } \
     }
 
-VERDICTS(Verdicts, ARCH_COUNT_OUT, 0x12000001, 0x12000002, 0x12000003)
+VERDICTS(Verdicts, ARCH_COUNT_OUT, meta.passed.reason,
+         ".verdicts", 0x12000001, ".link_verdicts", 0x12000002, ".pair_verdicts", 0x12000003)
 
 // What leaves, by where it leaves.
 control Exits(in meta_t meta, in bit<9> port) {
@@ -92,7 +93,7 @@ control Exits(in meta_t meta, in bit<9> port) {
                 if (meta.passed.reason == REASON_FORWARDED) {
                     ARCH_COUNT_OUT(pair_out, meta.passed.pair[8:0] ++ meta.passed.side);
                 } else if (meta.passed.reason == REASON_RETURNED) {
-                    ARCH_COUNT_OUT(link_out, meta.passed.link ++ meta.passed.side);
+                    ARCH_COUNT_OUT(link_out, meta.passed.link[7:0] ++ meta.passed.side);
                 }
             }
         }
@@ -119,6 +120,16 @@ control Leave(inout headers_t hdr, inout meta_t meta, in bit<9> port) {
         meta.passed.reason = REASON_MTU_EXCEEDED;
     }
 
+    @hidden action fits() { }
+
+    @hidden
+    table length {
+        key = { meta.excess: exact; }
+        actions = { fits; too_long; }
+        const default_action = too_long();
+        const entries = { 0: fits(); }
+    }
+
     apply {
         if (meta.passed.edit == EDIT_PUSH) {
             longer();
@@ -126,9 +137,7 @@ control Leave(inout headers_t hdr, inout meta_t meta, in bit<9> port) {
         meta.lost = meta.drop;
         if (meta.drop == 0 && meta.passed.reason != REASON_KEEP_ALIVE) {
             mtu.apply(meta, port);
-            if (meta.excess != 0) {
-                too_long();
-            }
+            length.apply();
         }
         if (meta.passed.replica == REPLICA_FRAME) {
             verdicts.apply(meta);

@@ -4,13 +4,13 @@
 #ifndef SLUICE_PACKET_OUT
 #define SLUICE_PACKET_OUT
 
-control PacketOut(inout headers_t hdr, inout meta_t meta) {
+control PacketOut(inout headers_t hdr, inout meta_t meta, inout bit<9> exit_port) {
     apply {
         meta.passed.replica = REPLICA_PACKET_OUT;
         if (hdr.keep_alive.isValid()) {
             meta.passed.replica = REPLICA_PROBE;
         }
-        meta.exit_port = hdr.packet_out.egress_port[8:0];
+        exit_port = hdr.packet_out.egress_port[8:0];
         if (hdr.packet_out.egress_port[15:9] != 0 || !hdr.eth.isValid()
             || (hdr.eth.type == TYPE_KEEP_ALIVE && !hdr.keep_alive.isValid())) {
             meta.drop = 1;

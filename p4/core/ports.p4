@@ -3,7 +3,7 @@
 #ifndef SLUICE_PORTS
 #define SLUICE_PORTS
 
-control Ports(inout meta_t meta) {
+control Ports(inout meta_t meta, inout bit<9> exit_port) {
     ARCH_COUNTER(port_in, ".port_in", bit<9>, PORT_CELLS, 0x12000006, "Frames received, by port.")
 
     @id(0x01000001) @name(".set_steering") @brief("Header format: mode 0 native, 1 dot1q.")
@@ -25,10 +25,10 @@ control Ports(inout meta_t meta) {
     @id(0x01000002) @name(".link_port") @brief("A link's port; side 0 LAN, 1 WAN.")
     action link_port(@id(1) bit<8> link, @id(2) bit<1> side, @id(3) bit<9> peer_port) {
         meta.passed.role = ROLE_LINK;
-        meta.passed.link = link;
+        meta.passed.link = (bit<16>)link;
         meta.passed.side = side;
         meta.peer = peer_port;
-        meta.exit_port = peer_port;
+        exit_port = peer_port;
     }
 
     @id(0x01000003) @name(".pair_port") @brief("A pair's port; side 0 LAN, 1 WAN.")
@@ -50,7 +50,7 @@ control Ports(inout meta_t meta) {
 
     @id(0x01000005) @name(".unknown_port") @brief("Drop: the port serves nothing.")
     action unknown_port() {
-        meta.passed.reason = REASON_UNKNOWN_PORT;
+        meta.ended = REASON_UNKNOWN_PORT;
         meta.drop = 1;
     }
 
@@ -62,9 +62,12 @@ control Ports(inout meta_t meta) {
         size = PORTS_SIZE;
     }
 
-    // Of a frame to an appliance; in native mode the tag waits for the core.
+    // Of a frame to an appliance; in native mode the tag waits for the core. On Tofino an action is one operation deep.
     @hidden action dot1q_tag() {
-        meta.passed.tag = (meta.steering_base + (bit<16>)meta.passed.link) & 0x0fff;
+        meta.passed.tag = meta.steering_base + meta.passed.link;
+    }
+    @hidden action dot1q_vid() {
+        meta.passed.tag = meta.passed.tag & 0x0fff;
     }
 
     apply {
@@ -72,6 +75,7 @@ control Ports(inout meta_t meta) {
         ports.apply();
         if (meta.steering_mode == STEERING_DOT1Q) {
             dot1q_tag();
+            dot1q_vid();
         }
         ARCH_COUNT_IN(port_in, meta.ingress_port);
     }

@@ -9,15 +9,13 @@ control Rules(inout headers_t hdr, inout meta_t meta) {
     ARCH_DIRECT_COUNTER(rules_v6_counter, ".rules_v6_counter", 0x13000002, "Frames that an entry matched.")
 
 #define RULE_KEY_OF_TAGS \
-    meta.passed.link: ternary @id(1) @name("link"); \
+    meta.passed.link[7:0]: ternary @id(1) @name("link"); \
     meta.vlan_depth: ternary @id(2) @name("vlan_depth"); \
     meta.vlan0: ternary @id(3) @name("vlan0"); \
     meta.vlan1: ternary @id(4) @name("vlan1"); \
     meta.vlan2: ternary @id(5) @name("vlan2"); \
     meta.mpls_depth: ternary @id(6) @name("mpls_depth"); \
     meta.packet_type: ternary @id(7) @name("packet_type"); \
-    meta.llc_dsap: ternary @id(8) @name("llc_dsap"); \
-    meta.llc_ssap: ternary @id(9) @name("llc_ssap"); \
     hdr.eth.src: ternary @id(10) @name("src_mac"); \
     hdr.eth.dst: ternary @id(11) @name("dst_mac");
 
@@ -35,7 +33,7 @@ control Rules(inout headers_t hdr, inout meta_t meta) {
 
     @id(0x01000007) @name(".rule_drop") @brief("Drop.")
     action rule_drop() {
-        meta.passed.reason = REASON_FLOW_DROP;
+        meta.ended = REASON_FLOW_DROP;
         meta.drop = 1;
         ARCH_DIRECT_COUNT(rules_v4_counter)
     }
@@ -63,11 +61,16 @@ control Rules(inout headers_t hdr, inout meta_t meta) {
         meta.passed.reason = REASON_NO_FLOW;
     }
 
+    // A frame with a length in place of an EtherType is no IPv6: `rules_v6` has no LLC fields. On Tofino a range of
+    // ports takes up to seven rows; there is room for as many entries with the worst of ranges as is said here.
+    ARCH_ENTRIES_WITH_RANGES(RULES_V4_RANGES)
     @id(0x02000003) @name(".rules_v4") @brief("Flow rules for IPv4 and for frames without an IP header.")
     @entry_restriction(RULES_V4_RESTRICTION)
     table rules_v4 {
         key = {
             RULE_KEY_OF_TAGS
+            meta.llc_dsap: ternary @id(8) @name("llc_dsap");
+            meta.llc_ssap: ternary @id(9) @name("llc_ssap");
             meta.ip_version: ternary @id(12) @name("ip_version");
             meta.src_v4: ternary @id(13) @name("src_ip");
             meta.dst_v4: ternary @id(14) @name("dst_ip");
@@ -79,6 +82,7 @@ control Rules(inout headers_t hdr, inout meta_t meta) {
         ARCH_COUNTERS_OF(rules_v4_counter)
     }
 
+    ARCH_ENTRIES_WITH_RANGES(RULES_V6_RANGES)
     @id(0x02000004) @name(".rules_v6") @brief("Flow rules for IPv6.")
     @entry_restriction(RULES_V6_RESTRICTION)
     table rules_v6 {

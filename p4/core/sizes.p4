@@ -1,19 +1,22 @@
 // Sizes, ids and numbers of the data plane, once. `dataplane/src/schema.rs` and `dataplane/src/tables` hold the
 // same ids for the Rust side; `cargo test -p testbed --test p4info` compares them. Ids are never reused.
 //
-// Sizes are what surely fits. On Tofino 1 they are spent like this (12 stages, each 80 SRAM blocks of 1024 x 128
-// bits and 24 TCAM blocks of 512 x 44 bits, shared by ingress and egress); docs/p4.md has the stages.
+// Sizes are what surely fits. On Tofino 1 they are spent like this, of 12 stages with 80 SRAM blocks (1,024 x 128
+// bits) and 24 TCAM blocks (512 x 44 bits) each, as p4c 9.13.4 places them; docs/p4.md has the stages.
 //
-//   table        entries   memory on Tofino 1
-//   ports            512   1 SRAM block
-//   rules_v4       2,048   TCAM: 4 rows x about 9 blocks (key 323 bits, ranges spread over nibbles), 3 stages
-//   rules_v6         512   TCAM: 1 row x about 14 blocks (key 511 bits), which its input crossbar spreads
-//   units            256   1 SRAM block
-//   buckets      131,072   SRAM: 24 bits of key, 24 of data; about 60 blocks, one stage and a half
-//   pair_state       512   1 SRAM block
-//   pair_ports     1,024   1 SRAM block
-//   links            512   1 SRAM block
-//   port_mtu         512   1 SRAM block (egress)
+//   table        entries   memory on Tofino 1                                      stages
+//   ports            512   4 SRAM                                                  0
+//   rules_v4       2,048   64 TCAM: 8 blocks wide, 4,096 rows, since a range of    2, 3, 5, 6
+//                          ports takes up to seven rows; room for 341 of the worst
+//   rules_v6         512   24 TCAM: 12 blocks wide, 1,024 rows; 85 of the worst    4
+//   units            256   1 SRAM                                                  7
+//   buckets      131,072   47 SRAM: 30 of matches, 17 of action data               9
+//   pair_state       512   4 SRAM                                                  10
+//   pair_ports     1,024   4 SRAM                                                  10
+//   links            512   4 SRAM                                                  5
+//   port_mtu         512   4 SRAM                                                  egress 1
+//   constant tables        8 TCAM, some SRAM                                       0, 8, 11
+//   all, counters included: 153 of 960 SRAM, 94 of 288 TCAM, 65 % of PHV (4,096 bits)
 //
 // BMv2 has room for whatever the controller's memory has; its sizes are those of the software pipeline.
 
@@ -24,6 +27,8 @@
 const int RULES_V4_SIZE = 2048;
 const int RULES_V6_SIZE = 512;
 const int BUCKETS_SIZE = 131072;
+#define RULES_V4_RANGES 341
+#define RULES_V6_RANGES 85
 #else
 const int RULES_V4_SIZE = 131072;
 const int RULES_V6_SIZE = 131072;

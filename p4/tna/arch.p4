@@ -10,7 +10,7 @@ const bit<9> CPU_PORT = 192;
 
 // A length on the chip counts the FCS, and in egress also what ingress put in front of the frame.
 const bit<16> FCS_BYTES = 4;
-const bit<16> PASSED_BYTES = 12;
+const bit<16> PASSED_BYTES = 13;
 
 const MirrorType_t MIRROR_COPY = 1;
 
@@ -57,9 +57,11 @@ const MirrorType_t MIRROR_COPY = 1;
 #define ARCH_MIN(to, a, b) to = min(a, b)
 #define ARCH_MAX(to, a, b) to = max(a, b)
 
+// The lower half of the CRC (`msb` is false): more than 65,536 buckets there are not.
+typedef bit<16> hash_t;
 #define ARCH_CRC32(name) \
     CRCPolynomial<bit<32>>(32w0x04C11DB7, true, false, false, 32w0xFFFFFFFF, 32w0xFFFFFFFF) name##_crc; \
-    Hash<bit<32>>(HashAlgorithm_t.CUSTOM, name##_crc) name;
+    Hash<hash_t>(HashAlgorithm_t.CUSTOM, name##_crc) name;
 #define ARCH_HASH(name, to, ...) to = name.get({ __VA_ARGS__ })
 
 #define ARCH_COUNTER(instance, full_name, index, cells, number, text) \
@@ -67,12 +69,13 @@ const MirrorType_t MIRROR_COPY = 1;
 
 // Bytes as the frame was on the link: without the FCS, without what ingress put in front.
 #define ARCH_COUNT_IN(counter, index) counter.count(index, 4)
-#define ARCH_COUNT_OUT(counter, index) counter.count(index, 16)
+#define ARCH_COUNT_OUT(counter, index) counter.count(index, 17)
 
 // An action counts by itself, into the counter of one table.
 #define ARCH_DIRECT_COUNTER(instance, full_name, number, text) \
     @id(number) @name(full_name) @brief(text) DirectCounter<bit<64>>(CounterType_t.PACKETS_AND_BYTES) instance;
 #define ARCH_DIRECT_COUNT(counter) counter.count(4);
+#define ARCH_ENTRIES_WITH_RANGES(number) @entries_with_ranges(number)
 #define ARCH_COUNTERS_OF(name) counters = name;
 
 #define ARCH_RULE_ACTION_V6(action) action##_v6
@@ -84,7 +87,7 @@ const MirrorType_t MIRROR_COPY = 1;
     } \
     @id(0x01010007) @name(".rule_drop_v6") \
     action rule_drop_v6() { \
-        meta.passed.reason = REASON_FLOW_DROP; \
+        meta.ended = REASON_FLOW_DROP; \
         meta.drop = 1; \
         ARCH_DIRECT_COUNT(rules_v6_counter) \
     } \

@@ -46,7 +46,9 @@ parser SluiceIngressParser(
 
 // Frames that end in ingress are counted here: drops, and keep-alives to the controller. A counter's value on this
 // target is the sum of its cell here and in egress.
-VERDICTS(IngressVerdicts, ARCH_COUNT_IN, 0x12010001, 0x12010002, 0x12010003)
+VERDICTS(IngressVerdicts, ARCH_COUNT_IN, meta.ended,
+         ".ingress_verdicts", 0x12010001, ".ingress_link_verdicts", 0x12010002,
+         ".ingress_pair_verdicts", 0x12010003)
 
 control SluiceIngress(
         inout headers_t hdr, inout meta_t meta, in ingress_intrinsic_metadata_t intrinsic,
@@ -82,27 +84,27 @@ control SluiceIngress(
         meta.ingress_port = intrinsic.ingress_port;
         meta.now = (bit<64>)from_parser.global_tstamp;
         if (hdr.packet_out.isValid()) {
-            from_controller.apply(hdr, meta);
+            from_controller.apply(hdr, meta, for_tm.ucast_egress_port);
         } else {
             // Looking at the error keeps the chip from dropping the frame for it.
             if (from_parser.parser_err != PARSER_ERROR_OK) {
                 cut_frames.count(intrinsic.ingress_port, 4);
             }
-            ports.apply(meta);
+            ports.apply(meta, for_tm.ucast_egress_port);
             classify.apply(hdr, meta);
             if (meta.passed.role == ROLE_LINK) {
                 session_hash.apply(meta);
                 rules.apply(hdr, meta);
-                balance.apply(meta);
+                balance.apply(meta, for_tm.ucast_egress_port);
             } else if (meta.passed.role != ROLE_NONE) {
-                back.apply(hdr, meta);
+                back.apply(hdr, meta, for_tm.ucast_egress_port);
             }
         }
-        for_tm.ucast_egress_port = meta.exit_port;
-        if (meta.clone == 1) {
+        // What `Balance` decides last is looked at beside it, in the same stage.
+        if (meta.balance == 1 && meta.copy == 1 && meta.pair_state == PAIR_UP && meta.has_pair_port == 1) {
             mirror_copy();
         }
-        if (meta.drop == 1) {
+        if (meta.drop == 1 || (meta.balance == 1 && meta.pair_state == PAIR_DROP && meta.copy == 0)) {
             for_deparser.drop_ctl = 1;
             if (meta.passed.replica == REPLICA_FRAME) {
                 verdicts.apply(meta);

@@ -44,6 +44,7 @@ const bit<64> NANOSECONDS = 1000;
 
 // `hash` computes base + H % max: with a max of 2^32 that is the 32-bit value itself.
 #define ARCH_CRC32(name)
+typedef bit<32> hash_t;
 #define ARCH_HASH(name, to, ...) hash(to, HashAlgorithm.crc32, 64w0, { __VA_ARGS__ }, 64w0x100000000)
 
 #define ARCH_COUNTER(instance, full_name, index, cells, number, text) \
@@ -53,6 +54,7 @@ const bit<64> NANOSECONDS = 1000;
 #define ARCH_DIRECT_COUNTER(instance, full_name, number, text) \
     @id(number) @name(full_name) @brief(text) direct_counter(CounterType.packets_and_bytes) instance;
 #define ARCH_DIRECT_COUNT(counter)
+#define ARCH_ENTRIES_WITH_RANGES(number)
 #define ARCH_COUNTERS_OF(name) counters = name;
 
 // Bytes as they came in.

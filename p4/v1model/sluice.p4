@@ -72,21 +72,24 @@ control SluiceIngress(inout headers_t hdr, inout meta_t meta, inout standard_met
         meta.ingress_port = standard.ingress_port;
         meta.now = (bit<64>)standard.ingress_global_timestamp * NANOSECONDS;
         if (hdr.packet_out.isValid()) {
-            from_controller.apply(hdr, meta);
+            from_controller.apply(hdr, meta, standard.egress_spec);
         } else {
-            ports.apply(meta);
+            ports.apply(meta, standard.egress_spec);
             meta.wrong_checksum = standard.checksum_error == 1;
             classify.apply(hdr, meta);
             if (meta.passed.role == ROLE_LINK) {
                 session_hash.apply(meta);
                 rules.apply(hdr, meta);
-                balance.apply(meta);
+                balance.apply(meta, standard.egress_spec);
             } else if (meta.passed.role != ROLE_NONE) {
-                back.apply(hdr, meta);
+                back.apply(hdr, meta, standard.egress_spec);
             }
         }
-        standard.egress_spec = meta.exit_port;
+        if (meta.drop_share == 1) {
+            meta.drop = 1;
+        }
         if (meta.drop == 1) {
+            meta.passed.reason = meta.ended;
             standard.egress_spec = SINK_PORT;
         }
         if (meta.clone == 1) {

@@ -140,8 +140,11 @@ pub(crate) fn matches(tree: &MatchTree, path: &str, faults: &mut Vec<Fault>) -> 
         None => &Family::BOTH,
     };
     let ipv4_only = c.version == Some(4) || c.needs_ip;
+    // A frame with a length in place of an EtherType is no IPv6.
+    let llc = c.exact.iter().any(|(field, _)| matches!(field, RuleField::LlcDsap | RuleField::LlcSsap));
     families
         .iter()
+        .filter(|family| !(llc && **family == Family::V6))
         .map(|family| {
             let mut rule = RuleMatch::default();
             for (field, value) in &c.exact {

@@ -87,10 +87,10 @@ rule_fields! {
     MplsDepth = 6, "mpls_depth", 3, 3;
     /// EtherType after the tags; 0 in an LLC frame.
     PacketType = 7, "packet_type", 16, 16;
-    /// [`LLC_PRESENT`] and destination SAP, or 0.
-    LlcDsap = 8, "llc_dsap", 9, 9;
-    /// [`LLC_PRESENT`] and source SAP, or 0.
-    LlcSsap = 9, "llc_ssap", 9, 9;
+    /// [`LLC_PRESENT`] and destination SAP, or 0; not in `rules_v6`, since such a frame is no IPv6.
+    LlcDsap = 8, "llc_dsap", 9, 0;
+    /// [`LLC_PRESENT`] and source SAP, or 0; not in `rules_v6`.
+    LlcSsap = 9, "llc_ssap", 9, 0;
     /// Source MAC.
     SrcMac = 10, "src_mac", 48, 48;
     /// Destination MAC.
@@ -163,8 +163,8 @@ rule_table!(
     "rules_v6",
     Family::V6,
     [
-        Link, VlanDepth, Vlan0, Vlan1, Vlan2, MplsDepth, PacketType, LlcDsap, LlcSsap, SrcMac, DstMac, SrcIp,
-        DstIp, IpProto, HasPorts
+        Link, VlanDepth, Vlan0, Vlan1, Vlan2, MplsDepth, PacketType, SrcMac, DstMac, SrcIp, DstIp, IpProto,
+        HasPorts
     ],
     0x1300_0002,
     PORTS_RESTRICTION,

@@ -1,8 +1,12 @@
 //! `testbed differential` and `testbed vectors`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use dataplane::PortId;
+
+use super::bmv2;
 use super::compare::explain;
 use super::entry_text::EntryText;
 use super::frames::corpus;
@@ -23,14 +27,21 @@ pub enum Target {
     Swpipe,
     /// The compiled P4 program in the reference interpreter.
     P4ref,
+    /// The compiled P4 program in BMv2's simple_switch_grpc, which must be on PATH; as root.
+    Bmv2,
+}
+
+/// Frames of a run, when nobody says: BMv2 takes a millisecond each.
+fn default_frames(target: Target) -> u64 {
+    if target == Target::Bmv2 { 10_000 } else { 300_000 }
 }
 
 /// Compares the software pipeline with the compiled P4 program on random tables and frames.
 #[derive(clap::Args)]
 pub struct Differential {
-    /// Frames to send.
-    #[arg(long, value_name = "N", default_value_t = 300_000)]
-    frames: u64,
+    /// Frames to send; by default 300,000, or 10,000 to BMv2.
+    #[arg(long, value_name = "N")]
+    frames: Option<u64>,
     /// The same seed gives the same run; by default the clock's.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
@@ -74,11 +85,28 @@ struct Inputs {
 }
 
 impl Inputs {
-    fn plane(&self, target: Target) -> Result<Box<dyn Plane>> {
-        Ok(match target {
-            Target::Swpipe => Box::new(Software::default()),
-            Target::P4ref => Box::new(Reference::new(&Compiled::load(&self.program)?)?),
-        })
+    /// Hands the data plane over to `then`; where this machine has none, says so, and all is well.
+    fn with(
+        &self,
+        target: Target,
+        ports: &[PortId],
+        then: impl FnOnce(&mut dyn Plane) -> Result<bool> + Send,
+    ) -> Result<bool> {
+        match target {
+            Target::Swpipe => then(&mut Software::default()),
+            Target::P4ref => then(&mut Reference::new(&Compiled::load(&self.program)?)?),
+            Target::Bmv2 => match bmv2::find() {
+                Ok(switch) => {
+                    let this =
+                        std::env::current_exe().doing(|| "finding the test bed's own program".into())?;
+                    bmv2::within(&this, &switch, &Compiled::load(&self.program)?, ports, then)
+                }
+                Err(why) => {
+                    println!("skipped: {why}");
+                    Ok(true)
+                }
+            },
+        }
     }
 
     /// Frames of others; says what is not there.
@@ -102,11 +130,16 @@ impl Differential {
     /// # Errors
     /// Something is missing, or a data plane broke.
     pub fn run(&self) -> Result<bool> {
-        let mut right = self.inputs.plane(self.target)?;
+        let ports = if self.target == Target::Bmv2 { bmv2::ports() } else { run::ports() };
+        self.inputs.with(self.target, &ports, |right| self.against(right, &ports))
+    }
+
+    fn against(&self, right: &mut dyn Plane, ports: &[PortId]) -> Result<bool> {
+        let frames = self.frames.unwrap_or_else(|| default_frames(self.target));
         let options = run::Options {
-            frames: (!self.forever).then_some(self.frames),
+            frames: (!self.forever).then_some(frames),
             seed: self.seed.unwrap_or_else(clock_seed),
-            ports: run::ports(),
+            ports: ports.to_vec(),
             corpus: self.inputs.corpus()?,
             shrink: true,
         };
@@ -120,7 +153,7 @@ impl Differential {
                 println!("  {frames} frames, {:.0} a second", rate(frames, began.elapsed()));
             }
         };
-        let finished = run(&mut left, right.as_mut(), &options, &mut progress)?;
+        let finished = run(&mut left, right, &options, &mut progress)?;
         println!("{}", finished.coverage);
         println!(
             "{} frames in {:.1} s, {:.0} a second",
@@ -129,7 +162,7 @@ impl Differential {
             rate(finished.frames, finished.took)
         );
         if let Some(found) = &finished.found {
-            self.report(found, options.seed, &mut left, right.as_mut())?;
+            self.report(found, options.seed, &mut left, right)?;
             return Ok(false);
         }
         let missing = finished.coverage.missing();
@@ -189,11 +222,18 @@ impl Vectors {
     /// # Errors
     /// A file is wrong, or the data plane broke.
     pub fn run(&self) -> Result<bool> {
-        let mut plane = self.inputs.plane(self.target)?;
+        let files: Vec<(&PathBuf, VectorFile)> =
+            self.files.iter().map(|file| Ok((file, VectorFile::load(file)?))).collect::<Result<_>>()?;
+        let ports: BTreeSet<PortId> = files.iter().flat_map(|(_, vectors)| vectors.ports()).collect();
+        let ports: Vec<PortId> = ports.into_iter().collect();
+        self.inputs.with(self.target, &ports, |plane| Self::on(&files, plane))
+    }
+
+    fn on(files: &[(&PathBuf, VectorFile)], plane: &mut dyn Plane) -> Result<bool> {
         let (mut right, mut wrong) = (0, 0);
-        for file in &self.files {
+        for (file, vectors) in files {
             println!("{}", file.display());
-            let checked = VectorFile::load(file)?.run(plane.as_mut()).map_err(|error| Error::Input {
+            let checked = vectors.run(plane).map_err(|error| Error::Input {
                 file: file.display().to_string(),
                 reason: error.to_string(),
             })?;

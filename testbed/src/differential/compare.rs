@@ -82,10 +82,17 @@ impl SideBySide<'_> {
     /// One of them broke.
     pub fn frame(&mut self, port: PortId, bytes: &[u8]) -> Result<(Outcome, Option<Difference>)> {
         let left = self.left.frame(port, bytes)?;
+        self.right.expect(&left);
         let right = self.right.frame(port, bytes)?;
         let difference = (left != right)
             .then(|| Difference::Outcome { left: Box::new(left.clone()), right: Box::new(right) });
         Ok((left, difference))
+    }
+
+    /// Whether both can be sent such a frame.
+    #[must_use]
+    pub fn take(&self, frame: &[u8]) -> bool {
+        self.left.takes(frame) && self.right.takes(frame)
     }
 
     /// Compares all counters; what the left one counted, and how the right one differs.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use dataplane::entry::Entry;
 use dataplane::frame::ETHERNET_HEADER;
 use dataplane::tables::{
-    BucketEntry, CloneSessionEntry, LinkEntry, PairForwarding, PairPortEntry, PairStateEntry, PortEntry,
-    PortMtuEntry, PortRole, SteeringEntry, UnitEntry, UnitMode,
+    BucketEntry, CloneSessionEntry, FORBIDDEN_TPIDS, LinkEntry, PairForwarding, PairPortEntry,
+    PairStateEntry, PortEntry, PortMtuEntry, PortRole, SteeringEntry, UnitEntry, UnitMode,
 };
 use dataplane::{
     BucketIndex, BucketTable, Core, LinkIndex, Method, PairId, PortId, Side, SteeringMode, UnitId, UnitShape,
@@ -18,8 +18,6 @@ use crate::rng::Rng;
 
 /// TPIDs that steering headers get: usual ones, and any other that is allowed.
 const STEERING_TPIDS: [u16; 9] = [0x88b6, 0x88b6, 0x8100, 0x88a8, 0x9100, 0x9200, 0x0600, 0x88b7, 0xffff];
-/// EtherTypes that no steering header may have (contract, "Steering header"): they mean something else.
-const OTHER_TYPES: [u16; 6] = [0x0800, 0x86dd, 0x8847, 0x8848, 0x8864, 0x88b5];
 
 /// Contents of all tables, and what a sender of frames must know of them.
 #[derive(Clone, Debug)]
@@ -103,7 +101,7 @@ impl Draw<'_> {
         let mut tpid = self.rng.any(STEERING_TPIDS);
         if self.rng.chance(1, 6) {
             tpid = self.rng.between(0x0600, 0xffff) as u16;
-            if OTHER_TYPES.contains(&tpid) {
+            if FORBIDDEN_TPIDS.contains(&tpid) {
                 tpid = 0x88b6;
             }
         }
@@ -111,7 +109,8 @@ impl Draw<'_> {
             SteeringMode::Native { tpid }
         } else {
             let odd = self.rng.below(4096) as u16;
-            SteeringMode::Dot1q { tpid, base_vid: self.rng.any([1, 100, 0, 3840, 4000, 4095, odd]) }
+            let base_vid = self.rng.any([1, 100, 0, 3840, 4000, 4095, odd]);
+            SteeringMode::Dot1q { tpid, base_vid }
         };
         self.contents.steering = mode;
         self.put(SteeringEntry { mode }.entry());

@@ -4,6 +4,7 @@
 //! Tables ([`contents`]) and frames ([`frames`], [`traffic`]) come from a seed; [`compare`] puts two data planes
 //! ([`plane`]) side by side; a difference is shrunk ([`shrink`]) and written as a vector file ([`vector`]).
 
+pub mod bmv2;
 pub mod bytes;
 pub mod command;
 pub mod compare;
@@ -19,3 +20,4 @@ pub mod shrink;
 pub mod software;
 pub mod traffic;
 pub mod vector;
+mod wire;

@@ -72,6 +72,14 @@ pub trait Plane {
     /// # Errors
     /// [`crate::error::Error::Plane`] when they cannot be read.
     fn counts(&mut self) -> Result<Counts>;
+
+    /// What another data plane did with the frame that comes next: how much to wait for.
+    fn expect(&mut self, _outcome: &Outcome) {}
+
+    /// Whether it can be sent such a frame at all.
+    fn takes(&self, _frame: &[u8]) -> bool {
+        true
+    }
 }
 
 /// How a frame ended, by the cells of `verdicts` before and after it.

@@ -4,25 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dataplane::PortId;
-use dataplane::entry::{Entry, Update};
+use dataplane::entry::Entry;
 use dataplane::schema::counters;
-use dataplane::tables::Family;
-use p4runtime::entry::{place_from_wire, update_to_wire};
-use p4runtime::metadata::{PACKET_IN, PacketLayout};
-use p4runtime::proto::p4::v1::entity::Entity as Kind;
+use p4runtime::proto::p4::v1::Entity;
 use p4runtime::proto::p4::v1::write_request::Atomicity;
-use p4runtime::proto::p4::v1::{
-    self as wire, CounterData, CounterEntry, DirectCounterEntry, Entity, PacketIn, TableEntry,
-};
 use swpipe::counters::Count;
 
-use super::bytes::{links_of, without_steering_header};
 use super::plane::{Counts, Ending, Outcome, Plane, ending};
+use super::wire::{self, CPU_PORT, PacketIns};
 use crate::error::{Doing, Error, Result};
 use crate::p4ref::{Program, Switch, read_info};
 
-/// Port of the controller in the program for BMv2.
-const CPU_PORT: u16 = 510;
 /// Time between two frames, ns.
 const STEP: u64 = 10_000;
 
@@ -52,7 +44,7 @@ impl Compiled {
 /// The reference interpreter with a program.
 pub struct Reference {
     program: Arc<Program>,
-    packet_in: PacketLayout,
+    packet_ins: PacketIns,
     switch: Switch,
     now: u64,
     verdicts: Vec<Count>,
@@ -72,7 +64,7 @@ impl Reference {
         let p4info = read_info(&compiled.p4info).map_err(broke)?;
         let program = Arc::new(Program::load(&compiled.json, &p4info).map_err(broke)?);
         Ok(Reference {
-            packet_in: PacketLayout::of(&p4info, PACKET_IN).map_err(broke)?,
+            packet_ins: PacketIns::of(&p4info).map_err(broke)?,
             switch: switch(&program),
             program,
             now: 0,
@@ -81,41 +73,21 @@ impl Reference {
         })
     }
 
-    fn read(&self, filter: impl Into<Entity>) -> Result<Vec<Kind>> {
-        let (found, outcomes) = self.switch.read(&[filter.into()]);
-        if let Some(fault) = outcomes.into_iter().find_map(std::result::Result::err) {
-            return Err(broke(fault));
+    fn read(&self, filters: &[Entity]) -> Result<Vec<Entity>> {
+        let (found, outcomes) = self.switch.read(filters);
+        match outcomes.into_iter().find_map(std::result::Result::err) {
+            Some(fault) => Err(broke(fault)),
+            None => Ok(found),
         }
-        Ok(found.into_iter().filter_map(|entity| entity.entity).collect())
     }
 
-    fn array(&self, id: u32) -> Result<Vec<Count>> {
-        let filter = CounterEntry { counter_id: id, ..CounterEntry::default() };
-        let cells = self.read(filter)?.into_iter().map(|kind| match kind {
-            Kind::CounterEntry(cell) => Ok(count(cell.data.as_ref())),
-            other => Err(broke(format!("a counter was asked for, {other:?} came"))),
-        });
-        cells.collect()
-    }
-
-    fn received(&self, packet: &PacketIn) -> Result<(PortId, Vec<u8>)> {
-        let values = self.packet_in.decode(&packet.metadata).map_err(broke)?;
-        let port = values.get("ingress_port").copied().unwrap_or(u128::MAX);
-        let port = u16::try_from(port).map_err(|_| broke(format!("packet-in from port {port}")))?;
-        Ok((PortId(port), packet.payload.clone()))
+    fn verdicts(&self) -> Result<Vec<Count>> {
+        self.read(&[wire::array(counters::VERDICTS.id)]).map(wire::cells)
     }
 }
 
 fn switch(program: &Arc<Program>) -> Switch {
     Switch::new(Arc::clone(program)).with_cpu_port(CPU_PORT)
-}
-
-fn count(data: Option<&CounterData>) -> Count {
-    let unsigned = |value: i64| u64::try_from(value).unwrap_or_default();
-    data.map_or(Count::default(), |data| Count {
-        packets: unsigned(data.packet_count),
-        bytes: unsigned(data.byte_count),
-    })
 }
 
 impl Plane for Reference {
@@ -126,12 +98,7 @@ impl Plane for Reference {
     fn load(&mut self, entries: &[Entry]) -> Result<()> {
         self.switch = switch(&self.program);
         self.now = 0;
-        let updates: Vec<wire::Update> = entries
-            .iter()
-            .cloned()
-            .map(|entry| if entry.is_default { Update::Modify(entry) } else { Update::Insert(entry) })
-            .map(|update| update_to_wire(&update))
-            .collect();
+        let updates = wire::updates(entries);
         self.switch.write(&updates, Atomicity::ContinueOnError).map_err(|results| {
             let fault = results
                 .into_iter()
@@ -140,7 +107,7 @@ impl Plane for Reference {
             broke(fault.unwrap_or_default())
         })?;
         self.entries = entries.to_vec();
-        self.verdicts = self.array(counters::VERDICTS.id)?;
+        self.verdicts = self.verdicts()?;
         Ok(())
     }
 
@@ -153,12 +120,12 @@ impl Plane for Reference {
         let mut to_controller = None;
         let mut odd = Vec::new();
         for packet in &output.to_cpu {
-            if to_controller.replace(self.received(packet)?).is_some() {
+            if to_controller.replace(self.packet_ins.read(packet).map_err(broke)?).is_some() {
                 odd.push("several packet-ins".to_owned());
             }
         }
         odd.extend(output.undefined.iter().map(|undefined| format!("undefined: {undefined}")));
-        let verdicts = self.array(counters::VERDICTS.id)?;
+        let verdicts = self.verdicts()?;
         let ending =
             if odd.is_empty() { ending(&self.verdicts, &verdicts) } else { Ending::Odd(odd.join("; ")) };
         self.verdicts = verdicts;
@@ -166,23 +133,6 @@ impl Plane for Reference {
     }
 
     fn counts(&mut self) -> Result<Counts> {
-        let mut counts = Counts::default();
-        for array in counters::ALL {
-            let cells = self.array(array.id)?;
-            let rose = cells.into_iter().enumerate().filter(|(_, count)| *count != Count::default());
-            counts.cells.extend(rose.map(|(cell, count)| ((array.id, cell), count)));
-        }
-        for family in Family::BOTH {
-            let table = TableEntry { table_id: family.table(), ..TableEntry::default() };
-            for kind in self.read(DirectCounterEntry { table_entry: Some(table), data: None })? {
-                let Kind::DirectCounterEntry(direct) = kind else { continue };
-                let count = count(direct.data.as_ref());
-                let place = direct.table_entry.as_ref().map(place_from_wire);
-                if let (Some(place), true) = (place, count != Count::default()) {
-                    counts.rules.insert(place.map_err(broke)?, count);
-                }
-            }
-        }
-        Ok(without_steering_header(counts, &links_of(&self.entries)))
+        wire::counts(self.read(&wire::all_counters())?, &self.entries).map_err(broke)
     }
 }

@@ -89,7 +89,10 @@ pub fn run(
         let mut rng = Rng::new(options.seed.wrapping_add(tables << 32));
         let pool = traffic::pool(&mut rng, &options.corpus);
         let contents = Contents::draw(&mut rng, &options.ports, &pool);
-        let sent: Vec<Sent> = (0..count).map(|_| traffic::draw(&mut rng, &contents, &pool)).collect();
+        let sent: Vec<Sent> = std::iter::repeat_with(|| traffic::draw(&mut rng, &contents, &pool))
+            .filter(|(_, frame)| planes.take(frame))
+            .take(count as usize)
+            .collect();
         let difference = compare(&mut planes, &contents, &sent, &mut frames, &mut coverage)?;
         progress(frames, &coverage);
         if let Some((at, difference)) = difference {

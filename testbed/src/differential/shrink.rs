@@ -1,5 +1,7 @@
 //! Shrinking: fewest entries and plainest frame on which two data planes still differ.
 
+use std::time::{Duration, Instant};
+
 use dataplane::PortId;
 use dataplane::entry::Entry;
 use dataplane::tables::TableEntry;
@@ -9,6 +11,8 @@ use crate::error::Result;
 
 /// Tries at most: each loads both planes.
 const TRIES: usize = 4_000;
+/// However long a try takes.
+const AT_MOST: Duration = Duration::from_secs(120);
 
 /// One frame and the entries that make it differ.
 #[derive(Clone, Debug)]
@@ -26,6 +30,7 @@ struct Shrink<'s, 'p> {
     case: Case,
     difference: Difference,
     tries: usize,
+    begun: Instant,
 }
 
 /// The difference that the case shows by itself, if it does: of the frame, else of counters.
@@ -52,7 +57,7 @@ fn try_loaded(planes: &mut SideBySide<'_>, case: &Case) -> Result<Option<Differe
 /// A data plane broke.
 pub fn shrink(planes: &mut SideBySide<'_>, case: Case) -> Result<Option<(Case, Difference)>> {
     let Some(difference) = try_case(planes, &case)? else { return Ok(None) };
-    let mut shrink = Shrink { planes, case, difference, tries: 0 };
+    let mut shrink = Shrink { planes, case, difference, tries: 0, begun: Instant::now() };
     loop {
         let before = shrink.case.clone();
         shrink.drop_entries()?;
@@ -60,19 +65,26 @@ pub fn shrink(planes: &mut SideBySide<'_>, case: Case) -> Result<Option<(Case, D
         shrink.cut_frame()?;
         shrink.zero_frame()?;
         let same = before.entries == shrink.case.entries && before.frame == shrink.case.frame;
-        if same || shrink.tries >= TRIES {
+        if same || shrink.is_over() {
             return Ok(Some((shrink.case, shrink.difference)));
         }
     }
 }
 
 impl Shrink<'_, '_> {
+    fn is_over(&self) -> bool {
+        self.tries >= TRIES || self.begun.elapsed() > AT_MOST
+    }
+
     /// Takes a simpler case if it still differs in the same way.
     fn take(&mut self, simpler: Case) -> Result<bool> {
-        if self.tries >= TRIES {
+        if self.is_over() {
             return Ok(false);
         }
         self.tries += 1;
+        if !self.planes.take(&simpler.frame) {
+            return Ok(false);
+        }
         // What one of them refuses is no case.
         if self.planes.load(&simpler.entries).is_err() {
             return Ok(false);
