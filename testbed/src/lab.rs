@@ -178,10 +178,16 @@ impl Lab {
         self.programs.as_ref().map_or(0.0, |programs| programs.slack_ms)
     }
 
+    /// The data plane, if there is a balancer.
+    #[must_use]
+    pub fn plane(&self) -> Option<DataPlane> {
+        self.programs.as_ref().map(|programs| programs.plane)
+    }
+
     /// What is in the middle.
     #[must_use]
     pub fn plane_name(&self) -> &'static str {
-        self.programs.as_ref().map_or("cables", |programs| programs.plane.name())
+        self.plane().map_or("cables", DataPlane::name)
     }
 
     fn programs(&self) -> Result<&Programs> {

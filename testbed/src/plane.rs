@@ -44,6 +44,12 @@ impl DataPlane {
         matches!(self, DataPlane::P4ref | DataPlane::Bmv2)
     }
 
+    /// Its queues to ports are short (64 packets), and what they drop between ingress and egress no counter has.
+    #[must_use]
+    pub fn drops_unseen(self) -> bool {
+        self == DataPlane::Bmv2
+    }
+
     /// Why it cannot be run on this machine, if so.
     #[must_use]
     pub fn missing(self) -> Option<String> {
@@ -99,6 +105,9 @@ impl DataPlane {
             DataPlane::Bmv2 => {
                 let mut command = run.command(space, BMV2);
                 command.args(["--no-p4", "--device-id", "1", "--log-level", "off"]);
+                // Of the machine, not of the namespace, unless it is said.
+                let notifications = run.directory().join("bmv2.ipc");
+                command.args(["--notifications-addr", &format!("ipc://{}", notifications.display())]);
                 for port in named {
                     command.args(["-i", &port]);
                 }

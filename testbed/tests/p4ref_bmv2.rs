@@ -26,6 +26,7 @@ use p4runtime::proto::p4::v1::{
 };
 use testbed::netns::Run;
 use testbed::p4ref::{Program, Switch, read_info};
+use testbed::plane::{BMV2, on_path};
 use testbed::raw::{Batch, PacketSocket, offloads_off};
 use testbed::rng::Rng;
 
@@ -35,20 +36,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Frames on their way at a time: BMv2's receive rings have room for about 30.
 const BURST: usize = 8;
 
-fn on_path(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|directory| directory.join(program)).find(|file| file.is_file())
-}
-
 /// BMv2, if this machine can run it here.
 fn bmv2(test: &str) -> Option<PathBuf> {
     if !nix::unistd::geteuid().is_root() {
         eprintln!("SKIPPED {test}: network namespaces need root");
         return None;
     }
-    let found = on_path("simple_switch_grpc");
+    let found = on_path(BMV2);
     if found.is_none() {
-        eprintln!("SKIPPED {test}: simple_switch_grpc is not on PATH");
+        eprintln!("SKIPPED {test}: {BMV2} is not on PATH");
     }
     found
 }
@@ -102,7 +98,9 @@ fn compare(test: &str, case: &Case) {
     for port in &case.ports {
         command.args(["-i", &format!("{port}@{}", interface(*port))]);
     }
-    command.args(["--device-id", "1", "--no-p4", "--log-level", "off", "--"]);
+    command.args(["--device-id", "1", "--no-p4", "--log-level", "off"]);
+    let notifications = run.directory().join("bmv2.ipc");
+    command.args(["--notifications-addr", &format!("ipc://{}", notifications.display()), "--"]);
     command.args(["--grpc-server-addr", ADDRESS, "--cpu-port", &CPU_PORT.to_string()]);
     let mut process = Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     run.inside("sw", || {
