@@ -15,7 +15,9 @@ control Rules(inout headers_t hdr, inout meta_t meta) {
     meta.vlan1: ternary @id(4) @name("vlan1"); \
     meta.vlan2: ternary @id(5) @name("vlan2"); \
     meta.mpls_depth: ternary @id(6) @name("mpls_depth"); \
-    meta.packet_type: ternary @id(7) @name("packet_type"); \
+    meta.packet_type: ternary @id(7) @name("packet_type");
+
+#define RULE_KEY_OF_MACS \
     hdr.eth.src: ternary @id(10) @name("src_mac"); \
     hdr.eth.dst: ternary @id(11) @name("dst_mac");
 
@@ -61,6 +63,7 @@ control Rules(inout headers_t hdr, inout meta_t meta) {
         meta.passed.reason = REASON_NO_FLOW;
     }
 
+    // Fields in the order of their ids: BMv2's P4Runtime server takes the P4Info's order for that of its key.
     // A frame with a length in place of an EtherType is no IPv6: `rules_v6` has no LLC fields. On Tofino a range of
     // ports takes up to seven rows; there is room for as many entries with the worst of ranges as is said here.
     ARCH_ENTRIES_WITH_RANGES(RULES_V4_RANGES)
@@ -71,6 +74,7 @@ control Rules(inout headers_t hdr, inout meta_t meta) {
             RULE_KEY_OF_TAGS
             meta.llc_dsap: ternary @id(8) @name("llc_dsap");
             meta.llc_ssap: ternary @id(9) @name("llc_ssap");
+            RULE_KEY_OF_MACS
             meta.ip_version: ternary @id(12) @name("ip_version");
             meta.src_v4: ternary @id(13) @name("src_ip");
             meta.dst_v4: ternary @id(14) @name("dst_ip");
@@ -88,6 +92,7 @@ control Rules(inout headers_t hdr, inout meta_t meta) {
     table rules_v6 {
         key = {
             RULE_KEY_OF_TAGS
+            RULE_KEY_OF_MACS
             meta.src_v6: ternary @id(13) @name("src_ip");
             meta.dst_v6: ternary @id(14) @name("dst_ip");
             RULE_KEY_OF_PORTS

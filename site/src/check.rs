@@ -694,6 +694,9 @@ impl Check {
             }
             let action = self.action(&path, tree, units, &mut modes);
             let matches = flow::matches(&tree.matches, &path, &mut self.faults);
+            if matches.is_empty() {
+                self.warn(&path, "never matches: a frame with LLC addresses has no IPv6 header");
+            }
             flows.push(Flow {
                 name: tree.name.clone(),
                 priority,

@@ -139,12 +139,13 @@ pub(crate) fn matches(tree: &MatchTree, path: &str, faults: &mut Vec<Fault>) -> 
         Some(_) => &[Family::V6],
         None => &Family::BOTH,
     };
+    // A table that lacks a field holds no frame that has it: no IPv6 frame is one of IEEE 802.2.
+    let fields = || c.exact.iter().map(|(field, _)| field).chain(c.masked.iter().map(|(field, _)| field));
+    let holds = |family: &&Family| fields().all(|field| field.bits(**family) > 0);
     let ipv4_only = c.version == Some(4) || c.needs_ip;
-    // A frame with a length in place of an EtherType is no IPv6.
-    let llc = c.exact.iter().any(|(field, _)| matches!(field, RuleField::LlcDsap | RuleField::LlcSsap));
     families
         .iter()
-        .filter(|family| !(llc && **family == Family::V6))
+        .filter(holds)
         .map(|family| {
             let mut rule = RuleMatch::default();
             for (field, value) in &c.exact {

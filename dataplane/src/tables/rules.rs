@@ -144,6 +144,7 @@ macro_rules! rule_table {
     };
 }
 
+// Fields in the order of the P4 program: BMv2's P4Runtime server takes that of the P4Info for that of its key.
 rule_table!(
     TABLE_V4,
     0x0200_0003,

@@ -46,3 +46,19 @@ fn spares_that_never_stand_in_and_units_without_pairs_are_warned_about() {
     assert!(warned(&empty, "ecofilter-unit main", "no active pair"));
     assert!(warned(&with(example(), "/sluice:snmp", json!({})), "snmp", "no effect"));
 }
+
+#[test]
+fn llc_conditions_are_for_frames_without_ipv6_and_a_flow_that_never_matches_is_warned_about() {
+    use dataplane::tables::Family;
+    let flow = |conditions: Value| with(example(), &at("/flow/0/match"), conditions);
+    let families = |conditions: Value| -> Vec<Family> {
+        good(&flow(conditions)).flows[0].matches.iter().map(|(family, _)| *family).collect()
+    };
+    assert_eq!(families(json!({"llc-dsap": 66})), [Family::V4]);
+    assert_eq!(families(json!({"llc-ssap": 66, "ip-version": 4})), [Family::V4]);
+    assert_eq!(families(json!({"packet-type": "0x0806"})), Family::BOTH);
+    let never = json!({"llc-dsap": 66, "ip-version": 6});
+    assert_eq!(families(never.clone()), []);
+    assert!(warned(&flow(never), "flow bgp", "never matches"));
+    assert!(!warned(&flow(json!({"llc-dsap": 66})), "flow bgp", "never matches"));
+}
