@@ -153,10 +153,18 @@ pub(crate) fn action_id(program: &mut Value, name: &str) -> Value {
 
 /// The expressions of the conditions whose source is this.
 pub(crate) fn conditions<'p>(program: &'p mut Value, source: &str) -> Vec<&'p mut Value> {
+    conditions_of(program, ".p4", source)
+}
+
+/// The same in one file.
+pub(crate) fn conditions_of<'p>(program: &'p mut Value, file: &str, source: &str) -> Vec<&'p mut Value> {
+    let within = |condition: &Value| {
+        condition["source_info"]["filename"].as_str().is_some_and(|name| name.ends_with(file))
+    };
     let found: Vec<&mut Value> = list(program, "pipelines")
         .iter_mut()
         .flat_map(|pipeline| list(pipeline, "conditionals"))
-        .filter(|condition| fragment(condition) == source)
+        .filter(|condition| fragment(condition) == source && within(condition))
         .map(|condition| &mut condition["expression"])
         .collect();
     assert!(!found.is_empty(), "there is a condition {source}");

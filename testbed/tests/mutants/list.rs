@@ -6,8 +6,8 @@ use dataplane::tables::{LinkEntry, SteeringEntry, TableEntry};
 use serde_json::{Value, json};
 
 use crate::edit::{
-    action_id, actions, and_not, cases, conditions, const_entries, constant, count_elsewhere, drop_case,
-    drop_const_entries, hash_input, mask_case, redirect, state, swap_choice, table,
+    action_id, actions, and_not, cases, conditions, conditions_of, const_entries, constant, count_elsewhere,
+    drop_case, drop_const_entries, hash_input, mask_case, redirect, state, swap_choice, table,
 };
 
 /// Where a mistake is made.
@@ -102,12 +102,12 @@ pub(crate) const MUTANTS: &[(&str, Mistake)] = &[
     ("a copy is not made", Program(no_clone)),
     ("a down pair's copy drops the frame", Program(copy_dropped)),
     // Steering header.
-    ("the core is always 0", Program(|p| constant(p, "SluiceIngress.balance.native_tag", "0x8", "0x10"))),
+    ("the core is always 0", Program(|p| constant(p, "to_pair", "0x8", "0x10"))),
     ("the base VID is one too high", Entries(shift_base)),
-    ("a VID has 11 bits", Program(|p| constant(p, "SluiceIngress.ports.dot1q_tag", "0x0fff", "0x07ff"))),
+    ("a VID has 11 bits", Program(|p| constant(p, "SluiceIngress.ports.dot1q_vid", "0x0fff", "0x07ff"))),
     (
         "priority bits belong to the VID",
-        Program(|p| constant(p, "SluiceIngress.back.dot1q_of", "0x0fff", "0xffff")),
+        Program(|p| constant(p, "SluiceIngress.back.dot1q_vid", "0x0fff", "0xffff")),
     ),
     ("a frame returns on the other side", Entries(swap_sides)),
     ("an unknown link has no reason of its own", Program(|p| constant(p, "unknown_link", "0x14", "0x13"))),
@@ -213,14 +213,10 @@ fn llc_addresses(program: &mut Value) {
     }
 }
 
-/// The condition on which a frame meets `rules_v6`.
+/// The condition on which a frame meets `rules_v6`: never.
 fn v6_rules(program: &mut Value) {
-    for pipeline in program["pipelines"].as_array_mut().expect("a list") {
-        for condition in pipeline["conditionals"].as_array_mut().expect("a list") {
-            if condition["true_next"] == json!("rules_v6") {
-                condition["true_next"] = json!("rules_v4");
-            }
-        }
+    for condition in conditions_of(program, "rules.p4", "meta.ip_version == 6") {
+        condition["value"]["right"]["value"] = json!("0x05");
     }
 }
 
@@ -247,17 +243,17 @@ fn keep_alive_from_links(program: &mut Value) {
     }
 }
 
+/// A length that exceeds it by one fits too.
 fn mtu_off_by_one(program: &mut Value) {
-    for condition in conditions(program, "meta.excess != 0") {
-        condition["value"]["op"] = json!(">");
-        condition["value"]["right"]["value"] = json!("0x0001");
-    }
+    let mut fits = const_entries(program, "length", "fits()")[0].clone();
+    fits["match_key"][0]["key"] = json!("0x0001");
+    table(program, "length")["entries"].as_array_mut().expect("a list").push(fits);
 }
 
-/// What is lost of a copy stays 0.
+/// Nobody looks at the length of a copy.
 fn long_copies(program: &mut Value) {
     let copy = conditions(program, "meta.passed.replica == REPLICA_COPY")[0].clone();
-    for condition in conditions(program, "meta.excess != 0") {
+    for condition in conditions(program, "meta.drop == 0 && meta.passed.reason != REASON_KEEP_ALIVE") {
         *condition = and_not(condition.clone(), copy.clone());
     }
 }
