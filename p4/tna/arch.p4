@@ -30,29 +30,11 @@ const MirrorType_t MIRROR_COPY = 1;
 #define ARCH_CHECKSUM_ADD(header) checksum.add(header)
 #define ARCH_CHECKSUM_VERIFY meta.wrong_checksum = checksum.verify();
 
-// What the parser skips it cannot send out again: only extension headers of eight bytes are walked. A longer one ends
-// the walk at its own number, as one that is cut does (`swpipe --profile tofino1`).
+// Extension headers of eight bytes.
 #define ARCH_EXTENSION_REST
-#define ARCH_WALK_EXTENSION(whole) \
-    transition select(pkt.lookahead<bit<16>>()) { \
-        0x0000 &&& 0x00ff: whole; \
-        default: accept; \
-    }
 #define ARCH_EXTRACT_EXTENSION(extension) pkt.extract(extension)
 #define ARCH_EXTRACT_FRAGMENT(extension) pkt.extract(extension)
-
-// The parser has 256 rows: of an inner header with options, addresses and protocol stand, and nothing behind them is
-// looked at; an inner header's extension headers are not walked.
-#define ARCH_INNER_OPTION_CASES \
-    (4, 6 &&& 14): inner_v4_bare; \
-    (4, 8 &&& 8): inner_v4_bare;
-#define ARCH_INNER_OPTION_STATES \
-    state inner_v4_bare { \
-        meta.parsed.inner_v4 = 1; \
-        transition accept; \
-    }
-#define ARCH_INNER_EXTENSION_CASES NO_EXTENSION_CASES
-#define ARCH_INNER_WALK_STATES
+#include "../core/limits.p4"
 
 #define ARCH_MIN(to, a, b) to = min(a, b)
 #define ARCH_MAX(to, a, b) to = max(a, b)

@@ -29,15 +29,19 @@ const bit<64> NANOSECONDS = 1000;
 
 // Extension headers of any length: the first eight bytes, then what `length` says in units of eight bytes.
 #define ARCH_EXTENSION_REST varbit<16320> rest;
-#define ARCH_WALK_EXTENSION(whole) transition whole;
 #define ARCH_EXTRACT_EXTENSION(extension) pkt.extract(extension, (bit<32>)(pkt.lookahead<bit<16>>()[7:0]) << 6)
 #define ARCH_EXTRACT_FRAGMENT(extension) pkt.extract(extension, 0)
 
+#ifdef TOFINO1_LIMITS
+#include "../core/limits.p4"
+#else
+#define ARCH_WALK_EXTENSION(whole) transition whole;
 // An inner header is parsed as far as an outer one.
 #define ARCH_INNER_OPTION_CASES OPTION_CASES(inner)
 #define ARCH_INNER_OPTION_STATES OPTION_STATES(inner, OPTION_STATE)
 #define ARCH_INNER_EXTENSION_CASES EXTENSION_CASES
 #define ARCH_INNER_WALK_STATES WALK_STATES(inner, INNER_TUNNEL_CASES, INNER_WHOLE_TUNNEL_CASES)
+#endif
 
 #define ARCH_MIN(to, a, b) to = (a < b) ? a : b
 #define ARCH_MAX(to, a, b) to = (a < b) ? b : a

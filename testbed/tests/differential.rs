@@ -1,8 +1,12 @@
 //! The differential test itself: that it finds and shrinks differences, and that there are none.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+use std::path::Path;
+
 use dataplane::PortId;
 use dataplane::entry::Entry;
+use dataplane::target::TOFINO1;
+use testbed::differential::bmv2;
 use testbed::differential::compare::{Difference, explain};
 use testbed::differential::coverage::Coverage;
 use testbed::differential::frames::corpus;
@@ -75,29 +79,63 @@ fn one_pipeline_twice_agrees_and_every_reason_is_seen() {
     assert_eq!(finished.frames, 40_000);
 }
 
-#[test]
-fn the_compiled_program_does_what_the_software_pipeline_does() {
-    let build = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4/build");
-    let compiled = Compiled::load(build.as_ref()).expect("the compiled program in p4/build");
-    let mut reference = Reference::new(&compiled).expect("the program");
-    let mut options = options(60_000, 5);
+/// Frames of others, the odd ones where they are.
+fn with_odd_captures(mut options: Options) -> Options {
     let odd = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/captures/odd");
     match corpus::captured(odd.as_ref()) {
         Some(frames) => options.corpus.extend(frames),
         None => println!("{odd} is not there: without its captures"),
     }
-    let finished = run(&mut Software::default(), &mut reference, &options, &mut quiet).expect("both run");
-    println!("{}", finished.coverage);
+    options
+}
+
+fn compiled(folder: &str) -> Compiled {
+    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4/build").join(folder);
+    Compiled::load(&build).expect("the compiled program in p4/build")
+}
+
+fn agree(left: &mut dyn Plane, right: &mut dyn Plane, options: &Options) -> Coverage {
+    let finished = run(left, right, options, &mut quiet).expect("both run");
+    println!("{} frames in {:?}\n{}", finished.frames, finished.took, finished.coverage);
     if let Some(found) = finished.found {
         let frame = hex::encode(&found.case.frame);
-        panic!(
-            "port {}, frame {frame}, entries {:?}\n{}",
-            found.case.port,
-            found.case.entries,
-            explain(&found.difference, "swpipe", "p4ref")
-        );
+        let words = explain(&found.difference, left.name(), right.name());
+        panic!("port {}, frame {frame}, entries {:?}\n{words}", found.case.port, found.case.entries);
     }
-    assert_eq!(finished.coverage.missing(), []);
+    finished.coverage
+}
+
+#[test]
+fn the_compiled_program_does_what_the_software_pipeline_does() {
+    let mut reference = Reference::new(&compiled("")).expect("the program");
+    let options = with_odd_captures(options(60_000, 5));
+    let coverage = agree(&mut Software::default(), &mut reference, &options);
+    assert_eq!(coverage.missing(), []);
+}
+
+#[test]
+fn the_profile_of_tofino_has_the_limits_of_the_program_for_tofino() {
+    let mut limited = Reference::new(&compiled("tofino1-limits")).expect("the program");
+    let options = with_odd_captures(options(60_000, 6));
+    let coverage = agree(&mut Software::new(&TOFINO1), &mut limited, &options);
+    assert_eq!(coverage.missing(), []);
+    // They are limits: without them the two differ soon.
+    let finished = run(&mut Software::default(), &mut limited, &options, &mut quiet).expect("both run");
+    assert!(finished.found.is_some());
+}
+
+#[test]
+fn bmv2_does_what_the_software_pipeline_does() {
+    let switch = match bmv2::find() {
+        Ok(switch) => switch,
+        Err(why) => return println!("skipped: {why}"),
+    };
+    let testbed = Path::new(env!("CARGO_BIN_EXE_testbed"));
+    let options = Options { ports: bmv2::ports(), ..options(6_000, 8) };
+    let coverage = bmv2::within(testbed, &switch, &compiled(""), &bmv2::ports(), |right| {
+        Ok(agree(&mut Software::default(), right, &options))
+    });
+    assert_eq!(coverage.expect("BMv2 runs").missing(), []);
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use dataplane::Reason;
+use dataplane::{PortId, Reason};
+use testbed::differential::bmv2;
 use testbed::differential::plane::Plane;
 use testbed::differential::reference::{Compiled, Reference};
 use testbed::differential::software::Software;
@@ -47,6 +48,25 @@ fn the_compiled_program_does_what_the_files_say() {
     let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4/build");
     let compiled = Compiled::load(&build).expect("the compiled program in p4/build");
     all_are_as_the_files_say(&mut Reference::new(&compiled).expect("the program"));
+}
+
+#[test]
+fn bmv2_does_what_the_files_say() {
+    let switch = match bmv2::find() {
+        Ok(switch) => switch,
+        Err(why) => return println!("skipped: {why}"),
+    };
+    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4/build");
+    let compiled = Compiled::load(&build).expect("the compiled program in p4/build");
+    let ports: BTreeSet<PortId> =
+        files().iter().flat_map(|file| VectorFile::load(file).expect("a vector file").ports()).collect();
+    let ports: Vec<PortId> = ports.into_iter().collect();
+    let testbed = Path::new(env!("CARGO_BIN_EXE_testbed"));
+    let run = bmv2::within(testbed, &switch, &compiled, &ports, |plane| {
+        all_are_as_the_files_say(plane);
+        Ok(())
+    });
+    run.expect("BMv2 runs");
 }
 
 #[test]

@@ -95,7 +95,10 @@ pub fn within<T: Send>(
     for port in ports {
         command.args(["-i", &format!("{port}@{}", inside(*port))]);
     }
-    command.args(["--device-id", &DEVICE.to_string(), "--no-p4", "--log-level", "off", "--"]);
+    // A file, which namespaces do not tell apart.
+    let notifications = format!("ipc://{}", run.directory().join("notifications").display());
+    command.args(["--device-id", &DEVICE.to_string(), "--no-p4", "--log-level", "off"]);
+    command.args(["--notifications-addr", &notifications, "--"]);
     command.args(["--grpc-server-addr", ADDRESS, "--cpu-port", &CPU_PORT.to_string()]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let process = Process(command.spawn().doing(|| format!("starting {}", switch.display()))?);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use dataplane::PortId;
+use dataplane::target::TargetProfile;
 
 use super::bmv2;
 use super::compare::explain;
@@ -73,9 +74,12 @@ pub struct Vectors {
 
 #[derive(clap::Args)]
 struct Inputs {
-    /// Where the compiled program is.
-    #[arg(long, value_name = "DIR", default_value = "p4/build")]
-    program: PathBuf,
+    /// Where the compiled program is; by default in p4/build, of --profile tofino1 in p4/build/tofino1-limits.
+    #[arg(long, value_name = "DIR")]
+    program: Option<PathBuf>,
+    /// Whose limits the software pipeline has, and the program: bmv2 (none) or tofino1.
+    #[arg(long, value_name = "TARGET", default_value = "bmv2")]
+    profile: &'static TargetProfile,
     /// Where the published vectors are.
     #[arg(long, value_name = "DIR", default_value = "dataplane/vectors")]
     vectors: PathBuf,
@@ -85,6 +89,11 @@ struct Inputs {
 }
 
 impl Inputs {
+    fn compiled(&self) -> Result<Compiled> {
+        let built = if self.profile.parse.is_none() { "p4/build" } else { "p4/build/tofino1-limits" };
+        Compiled::load(self.program.as_deref().unwrap_or(Path::new(built)))
+    }
+
     /// Hands the data plane over to `then`; where this machine has none, says so, and all is well.
     fn with(
         &self,
@@ -93,13 +102,13 @@ impl Inputs {
         then: impl FnOnce(&mut dyn Plane) -> Result<bool> + Send,
     ) -> Result<bool> {
         match target {
-            Target::Swpipe => then(&mut Software::default()),
-            Target::P4ref => then(&mut Reference::new(&Compiled::load(&self.program)?)?),
+            Target::Swpipe => then(&mut Software::new(self.profile)),
+            Target::P4ref => then(&mut Reference::new(&self.compiled()?)?),
             Target::Bmv2 => match bmv2::find() {
                 Ok(switch) => {
                     let this =
                         std::env::current_exe().doing(|| "finding the test bed's own program".into())?;
-                    bmv2::within(&this, &switch, &Compiled::load(&self.program)?, ports, then)
+                    bmv2::within(&this, &switch, &self.compiled()?, ports, then)
                 }
                 Err(why) => {
                     println!("skipped: {why}");
@@ -143,8 +152,8 @@ impl Differential {
             corpus: self.inputs.corpus()?,
             shrink: true,
         };
-        let mut left = Software::default();
-        println!("swpipe and {}, seed {}", right.name(), options.seed);
+        let mut left = Software::new(self.inputs.profile);
+        println!("swpipe --profile {} and {}, seed {}", self.inputs.profile, right.name(), options.seed);
         let began = Instant::now();
         let mut told = began;
         let mut progress = |frames: u64, _: &_| {
