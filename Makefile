@@ -4,11 +4,12 @@ SHELL := /bin/bash
 CARGO ?= cargo
 RELEASE := target/release
 
-.PHONY: help setup build demo test unit scenarios lint fmt bench p4 clean
+.PHONY: help setup build demo test unit scenarios differential lint fmt bench p4 clean
 
 help:
 	@echo "make demo    build, set up two links, three appliances and five pairs, and show the main job"
 	@echo "make test    every test: units, vectors, third-party clients, scenarios in network namespaces"
+	@echo "make differential   300,000 frames through the compiled P4 program and the software pipeline"
 	@echo "make lint    format, clippy, licences and duplicate versions of the crates"
 	@echo "make bench   the frame path in memory: ns and frames per second"
 	@echo "make p4      compile the P4 program into p4/build (needs p4c on PATH)"
@@ -23,7 +24,7 @@ build: setup
 demo: build
 	$(RELEASE)/testbed demo --slack 50
 
-test: unit scenarios
+test: unit scenarios differential
 
 unit: setup
 	$(CARGO) test --workspace
@@ -33,6 +34,13 @@ unit: setup
 scenarios: setup
 	$(CARGO) build --workspace --bins
 	target/debug/testbed all --slack 250
+
+# The compiled P4 program against the software pipeline, frame by frame; then a whole site on it.
+differential: setup
+	$(CARGO) build --workspace --bins
+	target/debug/testbed differential --frames 300000
+	target/debug/testbed vectors dataplane/vectors/frames/*.json --target p4ref
+	target/debug/testbed run demo --scenario baseline --target p4ref --slack 500
 
 lint: setup
 	$(CARGO) fmt --all --check
