@@ -19,3 +19,16 @@ pub const MAX_REQUEST_BYTES: usize = 64 << 20;
 pub fn service<T: P4Runtime>(implementation: T) -> P4RuntimeServer<T> {
     P4RuntimeServer::new(implementation).max_decoding_message_size(MAX_REQUEST_BYTES)
 }
+
+/// Runs what holds locks or takes long apart from the tasks that carry packets.
+///
+/// # Errors
+/// What `work` answers; `INTERNAL` where it did not come to its end.
+pub async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, tonic::Status> + Send + 'static,
+) -> Result<tonic::Response<T>, tonic::Status> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map(tonic::Response::new),
+        Err(_) => Err(tonic::Status::internal("the call was cut off")),
+    }
+}

@@ -30,21 +30,13 @@ use crate::schema::counters::PAIRS;
 use crate::schema::{Action, Table};
 
 /// The tables of the program, in the order in which a frame meets them: those of the P4Info.
-pub static PROGRAM: [&Table; 10] = [
-    &steering::TABLE,
-    &ports::TABLE,
-    &rules::TABLE_V4,
-    &rules::TABLE_V6,
-    &units::TABLE,
-    &buckets::TABLE,
-    &pair_state::TABLE,
-    &pair_ports::TABLE,
-    &links::TABLE,
-    &port_mtu::TABLE,
-];
+pub static PROGRAM: &[&Table] = match ALL.split_last() {
+    Some((_clone_sessions, program)) => program,
+    None => &[],
+};
 
-/// The same and what is written like a table, but stands outside of the program: the clone sessions of the packet
-/// replication engine, which P4Runtime carries as entries of their own.
+/// The tables of the program, and last what is written like a table but stands outside of it: the clone sessions of
+/// the packet replication engine, which P4Runtime carries as entries of their own.
 pub static ALL: [&Table; 11] = [
     &steering::TABLE,
     &ports::TABLE,

@@ -177,7 +177,7 @@ fn entry(table: &'static Table) -> BoxedStrategy<(&'static Table, Entry)> {
 }
 
 fn any_entry() -> impl Strategy<Value = (&'static Table, Entry)> {
-    proptest::strategy::Union::new(tables::PROGRAM.map(entry))
+    proptest::strategy::Union::new(tables::PROGRAM.iter().copied().map(entry))
 }
 
 proptest! {

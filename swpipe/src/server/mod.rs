@@ -17,7 +17,7 @@ use p4runtime::proto::p4::v1::{
     GetForwardingPipelineConfigResponse, ReadRequest, ReadResponse, SetForwardingPipelineConfigRequest,
     SetForwardingPipelineConfigResponse, StreamMessageRequest, WriteRequest, WriteResponse,
 };
-use p4runtime::server::{Controllers, Limits, P4Runtime, ResponseStream, connector};
+use p4runtime::server::{Controllers, Limits, P4Runtime, ResponseStream, aside, connector};
 use tokio::io::DuplexStream;
 use tokio_stream::Stream;
 use tonic::{Request, Response, Status, Streaming};
@@ -98,16 +98,6 @@ impl Shared {
             "device {asked} is unknown; this server has device {}",
             self.device_id
         )))
-    }
-}
-
-/// Runs what holds locks or takes long apart from the tasks that carry packets.
-async fn aside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Status> + Send + 'static,
-) -> Result<Response<T>, Status> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result.map(Response::new),
-        Err(_) => Err(Status::internal("the call was cut off")),
     }
 }
 

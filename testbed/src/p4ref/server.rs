@@ -12,7 +12,7 @@ use p4runtime::proto::p4::v1::{
     ReadResponse, SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse, StreamError,
     StreamMessageRequest, StreamOtherError, WriteRequest, WriteResponse, stream_error,
 };
-use p4runtime::server::{Controllers, Inbound, Limits, Listen, P4Runtime, ResponseStream, Serving};
+use p4runtime::server::{Controllers, Inbound, Limits, Listen, P4Runtime, ResponseStream, Serving, aside};
 use p4runtime::{WriteErrors, server};
 use tokio::io::DuplexStream;
 use tokio_stream::Stream;
@@ -222,16 +222,6 @@ impl Shared {
 
 fn fault(code: Code, message: String, details: stream_error::Details) -> StreamError {
     StreamError { canonical_code: code as i32, message, details: Some(details), ..Default::default() }
-}
-
-/// Runs what holds locks or takes long apart from the tasks that carry packets.
-async fn aside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Status> + Send + 'static,
-) -> Result<Response<T>, Status> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result.map(Response::new),
-        Err(_) => Err(Status::internal("the call was cut off")),
-    }
 }
 
 #[tonic::async_trait]
