@@ -5,9 +5,11 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod configuration;
 mod show;
 
 pub use client::{Client, ClientError};
+pub use configuration::*;
 pub use show::*;
 
 use serde::{Deserialize, Serialize};
@@ -65,6 +67,77 @@ pub enum Request {
     },
     /// The running configuration as RFC 7951 JSON.
     ShowConfiguration,
+    /// [`WhoAmI`].
+    WhoAmI,
+    /// `tree::Schema`: everything that can be configured, with types and descriptions.
+    Schema,
+    /// A text: a configuration, or what is below a path of it.
+    ShowTree {
+        /// Which.
+        source: Source,
+        /// Words from the top as in a `set` line; empty for all of it.
+        #[serde(default)]
+        path: Vec<String>,
+        /// How.
+        format: Format,
+        /// With values that are not set but in force.
+        #[serde(default)]
+        defaults: bool,
+    },
+    /// List of texts: keys of a list's entries in the candidate, or of running where there is no candidate.
+    Keys {
+        /// Words from the top to the list, keys of lists above it included.
+        path: Vec<String>,
+        /// Only keys that begin so, a thousand at most.
+        prefix: String,
+    },
+    /// [`Changed`]: `set` and `del` lines from the top; all of them or none.
+    Edit {
+        /// The lines.
+        lines: Vec<String>,
+    },
+    /// [`Changed`]: puts a text into the candidate, all of it or nothing.
+    Load {
+        /// How.
+        mode: LoadMode,
+        /// Set lines, JSON or XML, which its beginning tells.
+        text: String,
+    },
+    /// [`Changed`]: the candidate becomes what a revision was.
+    Rollback {
+        /// 0 is running.
+        number: u32,
+    },
+    /// [`Changed`]: the candidate becomes what running is.
+    Discard,
+    /// List of texts: lines of difference, `+ set ...` and `- set ...`, from `with` to the candidate, or to running
+    /// where there is no candidate.
+    Compare {
+        /// From what.
+        with: Source,
+    },
+    /// [`Checked`]: whether the candidate could be applied.
+    Check,
+    /// [`Applied`]: puts the candidate in force; confirms an apply that waits for it.
+    Apply {
+        /// Minutes until it is rolled back by itself unless an apply follows.
+        #[serde(default)]
+        confirmed: Option<u32>,
+        /// Kept with the revision.
+        #[serde(default)]
+        comment: Option<String>,
+    },
+    /// Nothing: running becomes startup.
+    Save,
+    /// List of [`Revision`].
+    ShowRollbacks,
+    /// Nothing; ends the hold of a damped pair.
+    ClearHold {
+        /// The unit's name.
+        unit: String,
+        /// The pair's name.
+        pair: String,
+    },
     /// [`Target`].
     ShowTarget,
     /// [`Lookup`].
