@@ -385,7 +385,7 @@ pub struct Event {
     pub monotonic_ns: u64,
     /// `info`, `warning` or `error`.
     pub severity: String,
-    /// `pair`, `unit`, `port`, `configuration`, `target` or `liveness`.
+    /// `pair`, `unit`, `mode` (of a unit, by hand), `port`, `configuration`, `target` or `liveness`.
     pub kind: String,
     /// The thing's name.
     pub subject: String,

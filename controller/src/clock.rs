@@ -21,3 +21,10 @@ pub fn calendar(at: Nanos) -> String {
     let time = SystemTime::now().checked_sub(ago).unwrap_or(SystemTime::UNIX_EPOCH);
     humantime::format_rfc3339_micros(time).to_string()
 }
+
+/// A calendar time, milliseconds since 1970, RFC 3339 in UTC.
+#[must_use]
+pub fn calendar_of(ms: u64) -> String {
+    let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms)).unwrap_or(SystemTime::UNIX_EPOCH);
+    humantime::format_rfc3339_millis(time).to_string()
+}

@@ -12,7 +12,7 @@ use dataplane::verdict::REASON_SLOTS;
 use dataplane::{LinkIndex, PairId, PortId, Reason, Side};
 use swpipe::counters::Count;
 
-use crate::difference::Entries;
+use crate::difference::Tables;
 
 /// A cell of a counter array.
 pub type Cell = (P4Id, usize);
@@ -27,8 +27,8 @@ pub struct LinkPorts(BTreeMap<PortId, (LinkIndex, Side)>);
 impl LinkPorts {
     /// By the tables of the data plane.
     #[must_use]
-    pub fn of(tables: &Entries) -> Self {
-        let links = tables.values().filter(|entry| entry.table == LINKS.id);
+    pub fn of(tables: &Tables) -> Self {
+        let links = tables.rest.values().filter(|entry| entry.table == LINKS.id);
         LinkPorts(
             links
                 .filter_map(|entry| match TableEntry::parse(entry) {

@@ -1,29 +1,34 @@
 //! Everything wired together: from the command line to a running controller, and its end.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use dataplane::target::{BMV2, TargetProfile};
-use swpipe::io::link_watch::{LinkState, LinkWatch};
 use swpipe::run::{Options as PipelineOptions, Pipeline, PortSpec};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot};
+use yang::Yang;
 
+use crate::audit::Audit;
+use crate::carriers::{self, Carriers};
 use crate::clock;
+use crate::datastore::{self, Beginning, BeginningError, Datastores, Who};
 use crate::engine::{Command, Engine};
 use crate::event::{Events, News};
-use crate::keepalives::{Command as LivenessCommand, Keepalives};
-use crate::show::{Carriers, Desk, Rates};
+use crate::keepalives::Keepalives;
+use crate::show::{Desk, Rates};
 use crate::socket;
-use crate::state_dir::{Kept, StateDir, digest};
+use crate::state_dir::{Kept, StateDir};
 use crate::target::{Chaos, P4rt, Program, ProgramError};
-use site::Site;
+use crate::view::View;
 
 /// How long frames that are at an appliance get to come back before an embedded pipeline ends.
 const DRAIN: Duration = Duration::from_millis(200);
+
+/// Startup file unless another is named.
+pub const DEFAULT_CONFIG: &str = "/etc/sluice/site.json";
 
 /// Which data plane.
 #[derive(Clone, Debug)]
@@ -37,8 +42,8 @@ pub enum Plane {
 /// What the command line says.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Configuration file.
-    pub config: PathBuf,
+    /// Startup file; [`DEFAULT_CONFIG`] without it, which need not be there yet.
+    pub config: Option<PathBuf>,
     /// The data plane; embedded where the configuration names interfaces and nothing is said.
     pub plane: Option<Plane>,
     /// Of an embedded pipeline.
@@ -100,27 +105,26 @@ pub enum StartError {
     /// The target's pipeline.
     #[error(transparent)]
     Program(#[from] ProgramError),
+    /// The YANG modules.
+    #[error(transparent)]
+    Yang(#[from] yang::YangError),
+    /// The configuration, or what was kept of those before.
+    #[error(transparent)]
+    Beginning(#[from] BeginningError),
+    /// The audit log.
+    #[error("audit log in {}: {source}", .path.display())]
+    Audit {
+        /// The directory.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// A bug of ours.
     #[error(transparent)]
     Headers(#[from] p4runtime::metadata::MetadataError),
     /// The system gives no thread or no signal.
     #[error("the system refuses: {0}")]
     System(#[from] std::io::Error),
-}
-
-/// Reads the configuration that is in force: the file's, or one that was loaded over this very file.
-fn configuration(path: &Path, kept: &mut Kept) -> Result<Site, StartError> {
-    let fault = |reason: String| StartError::Config { path: path.to_owned(), reason };
-    let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
-    if let Some(loaded) = &kept.loaded {
-        if loaded.instead_of == digest(&text) {
-            return Site::from_json(&loaded.text).map_err(|error| {
-                fault(format!("the configuration that was loaded over it is not usable any more: {error}"))
-            });
-        }
-        kept.loaded = None;
-    }
-    Site::from_json(&text).map_err(|error| fault(error.to_string()))
 }
 
 /// Runs until a signal ends it.
@@ -132,7 +136,7 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
     let state_dir = StateDir::open(&settings.state_dir)?;
     // A start matters more than what was kept: an unreadable file is put aside and said.
     let mut unreadable = None;
-    let mut kept = match state_dir.load() {
+    let kept = match state_dir.load() {
         Ok(kept) => kept,
         Err(error) => {
             let aside = state_dir.set_aside()?;
@@ -143,11 +147,15 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
             Kept::default()
         }
     };
-    let site = configuration(&settings.config, &mut kept)?;
-    site.fits(settings.profile)
-        .map_err(|error| StartError::Config { path: settings.config.clone(), reason: error.to_string() })?;
+    let yang = Arc::new(Yang::load()?);
+    let beginning = Beginning::find(&yang, settings.config.as_deref(), &settings.state_dir)?;
+    let site = beginning.site.clone();
+    site.fits(settings.profile).map_err(|error| StartError::Config {
+        path: beginning.startup.clone(),
+        reason: error.to_string(),
+    })?;
     let program = Program::of(settings.profile, settings.compiled.as_deref())?;
-    for warning in &site.warnings {
+    for warning in site.warnings() {
         tracing::warn!("{warning}");
     }
     // Numbers rise over restarts: milliseconds since the epoch, then one by one.
@@ -160,18 +168,14 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
     if let Some(reason) = unreadable {
         events.log(News::now("error", "configuration", "state", reason));
     }
-    if kept.loaded.is_some() {
-        let reason = format!(
-            "the configuration that was loaded over {} is in force, until that file changes",
-            settings.config.display()
-        );
-        events.log(News::now("info", "configuration", "running", reason));
+    for (severity, reason) in &beginning.news {
+        events.log(News::now(severity, "configuration", "running", reason));
     }
     let listener = socket::open(&settings.socket).await?;
 
     let plane = match settings.plane.clone() {
         Some(plane) => plane,
-        None if site.ports.values().any(|port| port.interface.is_some()) => {
+        None if site.ports.is_empty() || site.ports.values().any(|port| port.interface.is_some()) => {
             Plane::Embedded(settings.pipeline.clone())
         }
         None => return Err(StartError::NoPlane),
@@ -188,10 +192,11 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
     let (target, packets) = P4rt::start(address, name, settings.device_id, settings.election_id, program)?;
     let target = Arc::new(Chaos::new(target, settings.chaos));
     let (keepalives, changes) = Keepalives::start(target.clone(), packets)?;
-    let carriers = Carriers::default();
-    watch_carriers(&site, &keepalives, &events, &carriers);
+    let known = carriers::Known::default();
+    let carriers = Carriers::new(keepalives.clone(), events.clone(), known.clone());
+    carriers.follow(&site);
 
-    let engine = Engine::new(
+    let mut engine = Engine::new(
         target.clone(),
         keepalives.clone(),
         events.clone(),
@@ -200,16 +205,28 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
         site,
         pipeline.is_some(),
     );
+    if let Some(reason) = &beginning.held {
+        engine.hold(reason.clone());
+    }
     let (commands, received) = mpsc::channel(64);
+    let audit = Audit::open(&settings.state_dir).map_err(|source| StartError::Audit {
+        path: settings.state_dir.clone(),
+        source,
+    })?;
+    let audit = Arc::new(audit);
+    let startup = beginning.startup.clone();
+    let datastores = Datastores::new(yang, commands.clone(), events.clone(), audit.clone(), beginning);
+    tokio::spawn(follow_ports(carriers, engine.view(), datastores.changes()));
     let desk = Arc::new(Desk {
         target,
         view: engine.view(),
         keepalives,
         events: events.clone(),
         commands: commands.clone(),
-        carriers,
+        carriers: known,
         started,
-        config_file: settings.config.clone(),
+        datastores: datastores.clone(),
+        audit,
         device_id: settings.device_id,
         election_id: settings.election_id,
         rates: Mutex::new(Rates::default()),
@@ -219,7 +236,7 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
     tokio::spawn(socket::serve(listener, desk));
     tracing::info!("sluiced: ready, clients on {}", settings.socket.display());
 
-    signals(&settings, &commands, &events).await?;
+    signals(&startup, &datastores).await?;
     if let Some(pipeline) = pipeline {
         let (answer, drained) = oneshot::channel();
         if commands.send(Command::Drain(answer)).await.is_ok() {
@@ -239,94 +256,32 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
 }
 
 /// SIGHUP reads the configuration file again; SIGTERM and SIGINT end.
-async fn signals(
-    settings: &Settings,
-    commands: &mpsc::Sender<Command>,
-    events: &Events,
-) -> Result<(), StartError> {
+async fn signals(startup: &Path, datastores: &Arc<Datastores>) -> Result<(), StartError> {
     let mut hangup = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     loop {
         tokio::select! {
-            _ = hangup.recv() => reload(&settings.config, commands, events).await,
+            _ = hangup.recv() => {
+                let who = Who::sluiced(&format!("{} (SIGHUP)", startup.display()));
+                // The event log has the outcome.
+                let _ = datastores.reload(&who).await;
+            }
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
         }
     }
 }
 
-async fn reload(path: &Path, commands: &mpsc::Sender<Command>, events: &Events) {
-    let read = std::fs::read_to_string(path)
-        .map_err(|error| error.to_string())
-        .and_then(|text| Site::from_json(&text).map_err(|error| error.to_string()));
-    match read {
-        Ok(site) => {
-            let (answer, applied) = oneshot::channel();
-            let origin = format!("{} (SIGHUP)", path.display());
-            let apply = Command::Apply { site: Box::new(site), loaded: None, origin, answer };
-            if commands.send(apply).await.is_ok() {
-                // The engine logs the outcome.
-                let _ = applied.await;
-            }
-        }
-        Err(reason) => {
-            let mut news = News::now("error", "configuration", "running", "refused, nothing changed");
-            news.detail = Some(format!("{}: {reason}", path.display()));
-            events.log(news);
-        }
-    }
-}
-
-/// Follows the carrier of ports whose interfaces are on this machine, on a thread of its own.
-fn watch_carriers(site: &Site, keepalives: &Keepalives, events: &Arc<Events>, carriers: &Carriers) {
-    let ports: Vec<(String, dataplane::PortId, String)> = site
-        .ports
-        .values()
-        .filter_map(|port| Some((port.interface.clone()?, port.id, port.name.clone())))
-        .collect();
-    if ports.is_empty() {
-        return;
-    }
-    let interfaces: Vec<&str> = ports.iter().map(|(interface, ..)| interface.as_str()).collect();
-    let mut watch = match LinkWatch::open(&interfaces) {
-        Ok(watch) => watch,
-        Err(error) => {
-            tracing::warn!("carrier of ports is not watched, keep-alives alone decide: {error}");
-            return;
-        }
-    };
-    let (keepalives, events, carriers) = (keepalives.clone(), events.clone(), carriers.clone());
-    let spawned = thread::Builder::new().name("carriers".to_owned()).spawn(move || {
-        let mut known: BTreeMap<usize, bool> = BTreeMap::new();
-        let mut ended = false;
-        while !ended {
-            let waited = watch.wait(Some(Duration::from_secs(1)), &mut |change| {
-                let present = change.state == LinkState::Up;
-                let Some((interface, id, name)) = ports.get(change.port) else { return };
-                if known.insert(change.port, present) == Some(present) {
-                    return;
-                }
-                carriers.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), present);
-                let words = |present| if present { "carrier" } else { "no-carrier" };
-                ended |= keepalives.tell(LivenessCommand::Carrier { port: *id, present }).is_err();
-                events.log(
-                    News::now(
-                        if present { "info" } else { "warning" },
-                        "port",
-                        name,
-                        format!("interface {interface}: {:?}", change.state),
-                    )
-                    .change(words(!present), words(present)),
-                );
-            });
-            if let Err(error) = waited {
-                tracing::warn!("carrier of ports is not watched any more: {error}");
-                return;
-            }
-        }
-    });
-    if let Err(error) = spawned {
-        tracing::warn!("carrier of ports is not watched, keep-alives alone decide: {error}");
+/// Watches the carrier of the ports that running has.
+async fn follow_ports(
+    carriers: Carriers,
+    view: Arc<ArcSwap<View>>,
+    mut changes: broadcast::Receiver<datastore::Change>,
+) {
+    // One that was missed does not matter: the view has the latest.
+    while !matches!(changes.recv().await, Err(broadcast::error::RecvError::Closed)) {
+        let site = view.load().site.clone();
+        tokio::task::block_in_place(|| carriers.follow(&site));
     }
 }

@@ -1,49 +1,131 @@
 //! From the entries that are to those that are wanted: the updates between, in an order that never sends
 //! a frame astray on a device that applies them one by one.
 
-use std::collections::HashMap;
-
 use dataplane::entry::{Entry, EntryKey, P4Id, Update};
-use dataplane::tables;
+use dataplane::tables::{self, Family};
+use site::{Ids, Site};
 
-/// Entries by their places.
-pub type Entries = HashMap<EntryKey, Entry>;
+/// Entries by their places. A copy shares what neither changes.
+pub type Entries = imbl::HashMap<EntryKey, Entry>;
+
+/// The entries of a data plane. Rules, which can be many and follow from the configuration alone, stand apart from
+/// the others, which follow from the state of pairs and units as well.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tables {
+    /// Of the rule tables.
+    pub rules: Entries,
+    /// Of all others.
+    pub rest: Entries,
+}
 
 /// Entries by their places.
 #[must_use]
-pub fn by_place(entries: Vec<Entry>) -> Entries {
+pub fn by_place(entries: impl IntoIterator<Item = Entry>) -> Entries {
     entries.into_iter().map(|entry| (entry.place(), entry)).collect()
 }
 
-/// The updates from `actual` to `wanted`: new entries from the end of the frame's way to its beginning, then
-/// changes in the same order, then what goes, the other way round. So nothing points to what is not there.
-#[must_use]
-pub fn difference(actual: &Entries, wanted: &Entries) -> Vec<Update> {
-    let mut inserts = Vec::new();
-    let mut changes = Vec::new();
-    for (place, entry) in wanted {
-        match actual.get(place) {
-            Some(is) if is == entry => {}
-            Some(_) => changes.push(entry),
-            // A default action is always there.
-            None if entry.is_default => changes.push(entry),
-            None => inserts.push(entry),
+fn is_rule(table: P4Id) -> bool {
+    Family::BOTH.iter().any(|family| family.table() == table)
+}
+
+impl Tables {
+    /// What was read.
+    #[must_use]
+    pub fn of(entries: Vec<Entry>) -> Self {
+        let (rules, rest): (Vec<Entry>, Vec<Entry>) =
+            entries.into_iter().partition(|entry| is_rule(entry.table));
+        Tables { rules: by_place(rules), rest: by_place(rest) }
+    }
+
+    /// The entry at a place.
+    #[must_use]
+    pub fn get(&self, place: &EntryKey) -> Option<&Entry> {
+        if is_rule(place.table) { self.rules.get(place) } else { self.rest.get(place) }
+    }
+
+    /// All entries.
+    pub fn values(&self) -> impl Iterator<Item = &Entry> {
+        self.rest.values().chain(self.rules.values())
+    }
+
+    /// All entries, to be changed in place.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = (&EntryKey, &mut Entry)> {
+        self.rest.iter_mut().chain(self.rules.iter_mut())
+    }
+
+    /// Takes in what was written.
+    pub fn take(&mut self, updates: &[Update]) {
+        for update in updates {
+            match update {
+                Update::Insert(entry) | Update::Modify(entry) => {
+                    let part = if is_rule(entry.table) { &mut self.rules } else { &mut self.rest };
+                    part.insert(entry.place(), entry.clone());
+                }
+                Update::Delete(entry) => {
+                    let part = if is_rule(entry.table) { &mut self.rules } else { &mut self.rest };
+                    part.remove(&entry.place());
+                }
+            }
         }
     }
-    let mut deletes: Vec<&Entry> = actual
-        .iter()
-        .filter(|(place, entry)| !entry.is_default && !wanted.contains_key(*place))
-        .map(|(_, entry)| entry)
-        .collect();
-    inserts.sort_by_key(|entry| (std::cmp::Reverse(rank(entry.table)), *entry));
-    changes.sort_by_key(|entry| (std::cmp::Reverse(rank(entry.table)), *entry));
-    deletes.sort_by_key(|entry| (rank(entry.table), *entry));
-    inserts
-        .into_iter()
-        .map(|entry| Update::Insert(entry.clone()))
-        .chain(changes.into_iter().map(|entry| Update::Modify(entry.clone())))
-        .chain(deletes.into_iter().map(|entry| Update::Delete(entry.clone())))
-        .collect()
+}
+
+/// Updates between tables, not in their order yet.
+#[derive(Clone, Debug, Default)]
+pub struct Updates {
+    inserts: Vec<Entry>,
+    changes: Vec<Entry>,
+    deletes: Vec<Entry>,
+}
+
+impl Updates {
+    /// Adds those from some entries to the ones that are wanted in their stead.
+    pub fn add(&mut self, actual: &Entries, wanted: &Entries) {
+        for (place, entry) in wanted {
+            match actual.get(place) {
+                Some(is) if is == entry => {}
+                Some(_) => self.changes.push(entry.clone()),
+                // A default action is always there.
+                None if entry.is_default => self.changes.push(entry.clone()),
+                None => self.inserts.push(entry.clone()),
+            }
+        }
+        let gone = actual.iter().filter(|(place, entry)| !entry.is_default && !wanted.contains_key(*place));
+        self.deletes.extend(gone.map(|(_, entry)| entry.clone()));
+    }
+
+    /// Adds those of the rules between two sites, where the tables are known to have the first one's.
+    pub fn add_rules(&mut self, before: (&Site, &Ids), after: (&Site, &Ids)) {
+        // All of them together: a flow may take the place of another.
+        let changed = site::changed_flows(before, after);
+        let rules = |(site, ids): (&Site, &Ids)| {
+            by_place(changed.iter().flat_map(|flow| site::rules_of(site, ids, flow)))
+        };
+        self.add(&rules(before), &rules(after));
+    }
+
+    /// New entries from the end of the frame's way to its beginning, then changes in the same order, then what goes,
+    /// the other way round. So nothing points to what is not there.
+    #[must_use]
+    pub fn in_order(mut self) -> Vec<Update> {
+        self.inserts.sort_by(|a, b| (rank(b.table), a).cmp(&(rank(a.table), b)));
+        self.changes.sort_by(|a, b| (rank(b.table), a).cmp(&(rank(a.table), b)));
+        self.deletes.sort_by(|a, b| (rank(a.table), a).cmp(&(rank(b.table), b)));
+        self.inserts
+            .into_iter()
+            .map(Update::Insert)
+            .chain(self.changes.into_iter().map(Update::Modify))
+            .chain(self.deletes.into_iter().map(Update::Delete))
+            .collect()
+    }
+}
+
+/// The updates from `actual` to `wanted`, in their order.
+#[must_use]
+pub fn difference(actual: &Entries, wanted: &Entries) -> Vec<Update> {
+    let mut updates = Updates::default();
+    updates.add(actual, wanted);
+    updates.in_order()
 }
 
 /// Where on a frame's way the table stands.

@@ -9,7 +9,7 @@ use api::{Applied, UnitMode};
 use arc_swap::ArcSwap;
 use dataplane::entry::Update;
 use dataplane::tables::{PairForwarding, TableEntry};
-use dataplane::{PairId, UnitId};
+use dataplane::{LinkIndex, PairId, UnitId};
 use liveness::{
     Admin, Event, Initial, PairConfig, PairState, PerDirection, Profile, ProfileSettings, Role, UnitConfig,
     UnitKey, UnitState,
@@ -18,7 +18,7 @@ use site::{Condition, Ids, PairName, PairRole, Site, UnitForwarding};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock;
-use crate::difference::{Entries, by_place, difference, tally};
+use crate::difference::{Entries, Tables, Updates, by_place, tally};
 use crate::event::{Events, News};
 use crate::keepalives::{Command as LivenessCommand, Keepalives, PairPorts, Status};
 use crate::state_dir::{Kept, Numbers, StateDir, StateDirError};
@@ -31,6 +31,10 @@ mod news;
 const REPAIRS: usize = 20;
 /// Cabling faults of one pair that follow one another within this, ns, are one.
 const CABLING_EVERY: u64 = 1_000_000_000;
+/// How long appliances get to give back what they have before steering headers change.
+const EMPTY_AFTER: Duration = Duration::from_secs(1);
+/// How long, ns, the index of a link that is gone is given to no other: longer than appliances keep frames.
+const RETIRED_FOR: u64 = 10_000_000_000;
 /// Between repairs that go on in the background.
 const REPAIR_AFTER: Duration = Duration::from_millis(250);
 
@@ -39,13 +43,18 @@ pub enum Command {
     /// Put this configuration in the place of the running one.
     Apply {
         /// Read and checked.
-        site: Box<Site>,
-        /// Kept with it on success.
-        loaded: Option<crate::state_dir::Loaded>,
+        site: Arc<Site>,
         /// Who asks, for the event log.
         origin: String,
         /// What it did.
         answer: oneshot::Sender<Result<Applied, EngineError>>,
+    },
+    /// What an [`Command::Apply`] would do to traffic, or why it would be refused.
+    Effects {
+        /// Read and checked.
+        site: Arc<Site>,
+        /// A line each.
+        answer: oneshot::Sender<Result<Vec<String>, EngineError>>,
     },
     /// A unit's mode by hand.
     SetUnitMode {
@@ -91,6 +100,9 @@ pub enum EngineError {
         /// Why the apply failed.
         cause: TargetError,
     },
+    /// A device that is left as it is.
+    #[error("{0}")]
+    Held(String),
     /// Ports that only a restart can open.
     #[error("{0}")]
     Ports(String),
@@ -113,12 +125,18 @@ pub struct Engine<T> {
     ids: Ids,
     condition: Condition,
     /// What the device has, as far as is known; `None` where it is not known.
-    actual: Option<Entries>,
+    actual: Option<Tables>,
+    /// The rules of `actual` are those of `site`.
+    rules_known: bool,
     /// The device's tables have been read once and pairs are measured.
     started: bool,
+    /// Why a device that has links is left as it is until something is applied.
+    held: Option<String>,
     epoch: u64,
     /// There is no connection, and that has been said.
     lost: bool,
+    /// Indices of links that are gone, and since when.
+    retired: BTreeMap<LinkIndex, liveness::Nanos>,
     /// When a cabling fault of a pair was last logged: a storm of stray keep-alives is one fault.
     cabling: BTreeMap<u16, liveness::Nanos>,
     view: Arc<ArcSwap<View>>,
@@ -136,10 +154,9 @@ impl<T: Target> Engine<T> {
         events: Arc<Events>,
         state_dir: StateDir,
         kept: Kept,
-        site: Site,
+        site: Arc<Site>,
         fixed_ports: bool,
     ) -> Self {
-        let site = Arc::new(site);
         let ids = Ids::allocate(&site, &Ids::default());
         let condition = Condition::with_up(&site, |_| false);
         let view = View::new(
@@ -147,7 +164,7 @@ impl<T: Target> Engine<T> {
             Arc::new(ids.clone()),
             Arc::new(condition.clone()),
             Arc::new(kept.unit_modes.clone()),
-            Arc::new(Entries::new()),
+            Arc::default(),
             0,
             target.profile(),
         );
@@ -161,14 +178,23 @@ impl<T: Target> Engine<T> {
             ids,
             condition,
             actual: None,
+            rules_known: false,
             started: false,
+            held: None,
             epoch: 0,
             lost: true,
+            retired: BTreeMap::new(),
             cabling: BTreeMap::new(),
             view: Arc::new(ArcSwap::from_pointee(view)),
             trouble: watch::Sender::new(None),
             fixed_ports,
         }
+    }
+
+    /// Touches no device that has links until something is applied: `reason` says why what there is to begin with may
+    /// not be what is wanted.
+    pub fn hold(&mut self, reason: String) {
+        self.held = Some(reason);
     }
 
     /// What is known, for everything that only looks.
@@ -287,7 +313,10 @@ impl<T: Target> Engine<T> {
 
     async fn try_connect(&mut self) -> Result<(), EngineError> {
         self.target.prepare().await?;
-        let found = by_place(self.target.entries().await?);
+        let found = Tables::of(self.target.entries().await?);
+        if let Some(reason) = self.held.clone().filter(|_| has_links(&found)) {
+            return Err(EngineError::Held(reason));
+        }
         if !self.started {
             let kept = self.kept.numbers.clone().filter(|_| !self.target.profile().keeps_metadata);
             let recovered = recover(&found, kept.map(Ids::from));
@@ -301,9 +330,7 @@ impl<T: Target> Engine<T> {
             self.measure(&self.site.clone(), &self.ids.clone(), &recovered.up)?;
             self.started = true;
         }
-        let wanted = self.wanted();
-        self.actual = Some(self.named(found, &wanted));
-        let updates = self.change_to(wanted).await?;
+        let updates = self.bring(found).await?;
         let (inserted, modified, deleted) = tally(&updates);
         if updates.is_empty() {
             tracing::info!("the data plane has the running configuration");
@@ -326,21 +353,43 @@ impl<T: Target> Engine<T> {
 
     /// The entries that were found, with the names that a device may have dropped: at the same place stands the same
     /// thing, since numbers are kept.
-    fn named(&self, mut found: Entries, wanted: &Entries) -> Entries {
+    fn named(&self, mut found: Tables, wanted: &Tables) -> Tables {
         if !self.target.profile().keeps_metadata {
-            for (place, entry) in &mut found {
+            for (place, entry) in found.values_mut() {
                 entry.metadata = wanted.get(place).map(|wanted| wanted.metadata.clone()).unwrap_or_default();
             }
         }
         found
     }
 
-    /// Writes the difference to `wanted`; on success the device is known to have it, otherwise its state is
-    /// unknown.
+    /// Brings a device with these tables to the running configuration, rules included.
+    async fn bring(&mut self, found: Tables) -> Result<Vec<Update>, TargetError> {
+        let updates = tokio::task::block_in_place(|| {
+            let wanted =
+                Tables { rules: by_place(site::rules(&self.site, &self.ids)), rest: self.wanted() };
+            let found = self.named(found, &wanted);
+            let mut updates = Updates::default();
+            updates.add(&found.rest, &wanted.rest);
+            updates.add(&found.rules, &wanted.rules);
+            self.actual = Some(found);
+            self.rules_known = false;
+            updates.in_order()
+        });
+        self.write(updates).await
+    }
+
+    /// Brings what depends on pairs and units to `wanted`.
     async fn change_to(&mut self, wanted: Entries) -> Result<Vec<Update>, TargetError> {
         let updates = tokio::task::block_in_place(|| {
-            difference(self.actual.as_ref().unwrap_or(&Entries::new()), &wanted)
+            let mut updates = Updates::default();
+            updates.add(&self.actual.clone().unwrap_or_default().rest, &wanted);
+            updates.in_order()
         });
+        self.write(updates).await
+    }
+
+    /// Writes; on success the device is known to have it, otherwise its state is unknown.
+    async fn write(&mut self, updates: Vec<Update>) -> Result<Vec<Update>, TargetError> {
         if let Err(error) = self.target.write(updates.clone()).await {
             // A refusal is all or nothing; anything else leaves us ignorant, and the device is read again.
             if !matches!(error, TargetError::Refused { .. }) {
@@ -348,15 +397,23 @@ impl<T: Target> Engine<T> {
             }
             return Err(error);
         }
-        self.actual = Some(wanted);
-        self.epoch += 1;
-        self.publish();
+        self.wrote(&updates);
         Ok(updates)
     }
 
-    /// The entries that are wanted now. Large sites take a while: other tasks go on meanwhile.
+    /// The device has taken them.
+    fn wrote(&mut self, updates: &[Update]) {
+        self.rules_known = true;
+        self.actual.get_or_insert_default().take(updates);
+        self.epoch += 1;
+        self.publish();
+    }
+
+    /// The entries that are wanted now, without rules. Large sites take a while: other tasks go on meanwhile.
     fn wanted(&self) -> Entries {
-        tokio::task::block_in_place(|| by_place(site::desired(&self.site, &self.ids, &self.condition)))
+        tokio::task::block_in_place(|| {
+            by_place(site::desired_but_rules(&self.site, &self.ids, &self.condition))
+        })
     }
 
     fn publish(&self) {
@@ -444,9 +501,7 @@ impl<T: Target> Engine<T> {
             match self.target.write(quick.clone()).await {
                 Ok(()) => {
                     written = Some(clock::now());
-                    for update in quick {
-                        actual.insert(update.entry().place(), update.entry().clone());
-                    }
+                    actual.take(&quick);
                 }
                 Err(error) => {
                     tracing::warn!("{error}");
@@ -506,9 +561,12 @@ impl<T: Target> Engine<T> {
     async fn obey(&mut self, command: Command, standing: &watch::Receiver<Standing>) {
         // Whoever asked may have gone; what was asked is done all the same.
         match command {
-            Command::Apply { site, loaded, origin, answer } => {
-                let result = self.apply(*site, loaded, &origin, standing).await;
+            Command::Apply { site, origin, answer } => {
+                let result = self.apply(site, &origin, standing).await;
                 let _ = answer.send(result);
+            }
+            Command::Effects { site, answer } => {
+                let _ = answer.send(self.effects(&site));
             }
             Command::SetUnitMode { unit, mode, answer } => {
                 let _ = answer.send(self.set_unit_mode(&unit, mode, standing).await);
@@ -519,20 +577,36 @@ impl<T: Target> Engine<T> {
         }
     }
 
+    /// There is a device that this controller programs.
+    fn connected(&self, standing: &watch::Receiver<Standing>) -> Result<(), EngineError> {
+        let reason = match standing.borrow().clone() {
+            Standing::Primary(_) => return Ok(()),
+            Standing::Backup => "another controller is its primary".to_owned(),
+            Standing::Lost(reason) => reason,
+        };
+        Err(TargetError::Lost { address: self.target.address(), reason }.into())
+    }
+
     /// The device's tables must be known before they are changed.
     async fn reachable(&mut self, standing: &watch::Receiver<Standing>) -> Result<(), EngineError> {
         if self.actual.is_none() {
-            let now = standing.borrow().clone();
-            let lost = match now {
-                Standing::Primary(_) => None,
-                Standing::Backup => Some("another controller is its primary".to_owned()),
-                Standing::Lost(reason) => Some(reason),
-            };
-            if let Some(reason) = lost {
-                return Err(TargetError::Lost { address: self.target.address(), reason }.into());
-            }
+            self.connected(standing)?;
             self.repair().await?;
         }
+        Ok(())
+    }
+
+    /// Takes a device as it is, with its numbers and the pairs that are up there.
+    async fn adopt(&mut self, standing: &watch::Receiver<Standing>) -> Result<(), EngineError> {
+        self.connected(standing)?;
+        let found = Tables::of(self.target.entries().await?);
+        let kept = self.kept.numbers.clone().filter(|_| !self.target.profile().keeps_metadata);
+        let recovered = recover(&found, kept.map(Ids::from));
+        self.ids = recovered.ids;
+        self.condition.up = recovered.up;
+        self.actual = Some(found);
+        self.rules_known = false;
+        self.started = true;
         Ok(())
     }
 
@@ -541,15 +615,13 @@ impl<T: Target> Engine<T> {
         let mut last = None;
         for _ in 0..REPAIRS {
             let read = match self.target.entries().await {
-                Ok(read) => by_place(read),
+                Ok(read) => Tables::of(read),
                 Err(error) => {
                     last = Some(error);
                     continue;
                 }
             };
-            let wanted = self.wanted();
-            self.actual = Some(self.named(read, &wanted));
-            match self.change_to(wanted).await {
+            match self.bring(read).await {
                 Ok(_) => {
                     self.trouble.send_replace(None);
                     return Ok(());
@@ -566,12 +638,11 @@ impl<T: Target> Engine<T> {
 
     async fn apply(
         &mut self,
-        site: Site,
-        loaded: Option<crate::state_dir::Loaded>,
+        site: Arc<Site>,
         origin: &str,
         standing: &watch::Receiver<Standing>,
     ) -> Result<Applied, EngineError> {
-        let result = self.try_apply(site, loaded, standing).await;
+        let result = self.try_apply(site, standing).await;
         let news = |severity, reason| News::now(severity, "configuration", "running", reason);
         match &result {
             Ok(applied) => {
@@ -590,20 +661,55 @@ impl<T: Target> Engine<T> {
         result
     }
 
-    async fn try_apply(
-        &mut self,
-        site: Site,
-        loaded: Option<crate::state_dir::Loaded>,
-        standing: &watch::Receiver<Standing>,
-    ) -> Result<Applied, EngineError> {
+    fn effects(&self, site: &Site) -> Result<Vec<String>, EngineError> {
+        self.checked(site)?;
+        Ok(self.site.effects(site))
+    }
+
+    /// Numbers of a site that could be put in force, for all that is known before anything is touched.
+    fn checked(&self, site: &Site) -> Result<Ids, EngineError> {
         if self.fixed_ports {
-            same_ports(&self.site, &site)?;
+            same_ports(&self.site, site)?;
         }
         site.fits(self.target.profile())?;
-        let ids = Ids::allocate(&site, &self.ids);
-        // The profiles are checked before anything is touched.
-        supervised(&site, &ids, &self.kept.unit_modes, &BTreeSet::new())?;
-        self.reachable(standing).await?;
+        let mut previous = self.ids.clone();
+        for link in self.site.moved_links(site) {
+            // A frame that is inside an appliance must not come back to a port that was another link's.
+            previous.links.remove(link);
+        }
+        let mut retired: BTreeSet<LinkIndex> = self.retired.keys().copied().collect();
+        retired.extend(self.ids.links.values().copied());
+        let ids = Ids::allocate_but(site, &previous, &retired);
+        supervised(site, &ids, &self.kept.unit_modes, &BTreeSet::new())?;
+        Ok(ids)
+    }
+
+    /// All units into bypass until what is inside appliances has come back: what carries the old header after that
+    /// finds no link.
+    async fn empty_appliances(&mut self) -> Result<(), TargetError> {
+        let mut condition = self.condition.clone();
+        for unit in self.site.units.keys() {
+            condition.units.insert(unit.clone(), UnitForwarding::Bypass);
+        }
+        let wanted = tokio::task::block_in_place(|| {
+            by_place(site::desired_but_rules(&self.site, &self.ids, &condition))
+        });
+        self.change_to(wanted).await?;
+        tokio::time::sleep(EMPTY_AFTER).await;
+        Ok(())
+    }
+
+    async fn try_apply(
+        &mut self,
+        site: Arc<Site>,
+        standing: &watch::Receiver<Standing>,
+    ) -> Result<Applied, EngineError> {
+        self.checked(&site)?;
+        match self.held.take() {
+            Some(_) => self.adopt(standing).await?,
+            None => self.reachable(standing).await?,
+        }
+        let ids = self.checked(&site)?;
         let recabled = recabled(&self.site, &site);
         let up = self
             .condition
@@ -614,13 +720,26 @@ impl<T: Target> Engine<T> {
             .cloned()
             .collect();
         let condition = self.condition_of(&site, &up);
-        let (wanted, updates) = tokio::task::block_in_place(|| {
-            let wanted = by_place(site::desired(&site, &ids, &condition));
-            let updates = difference(self.actual.as_ref().unwrap_or(&Entries::new()), &wanted);
-            (wanted, updates)
+        let now = clock::now();
+        self.retired.retain(|_, since| now.since(*since).0 < RETIRED_FOR);
+        let emptied = self.site.steering != site.steering && !self.site.units.is_empty();
+        if emptied {
+            self.empty_appliances().await?;
+        }
+        let updates = tokio::task::block_in_place(|| {
+            let mut updates = Updates::default();
+            let wanted = by_place(site::desired_but_rules(&site, &ids, &condition));
+            updates.add(&self.actual.clone().unwrap_or_default().rest, &wanted);
+            if self.rules_known {
+                updates.add_rules((&self.site, &self.ids), (&site, &ids));
+            } else {
+                let actual = self.actual.clone().unwrap_or_default();
+                updates.add(&actual.rules, &by_place(site::rules(&site, &ids)));
+            }
+            updates.in_order()
         });
         if let Err(cause) = self.target.write(updates.clone()).await {
-            if !matches!(cause, TargetError::Refused { .. }) {
+            if emptied || !matches!(cause, TargetError::Refused { .. }) {
                 self.actual = None;
                 if self.repair().await.is_err() {
                     return Err(EngineError::Repairing { cause });
@@ -628,19 +747,18 @@ impl<T: Target> Engine<T> {
             }
             return Err(cause.into());
         }
-        let mut warnings: Vec<String> = site.warnings.iter().map(ToString::to_string).collect();
+        let mut warnings: Vec<String> = site.warnings().iter().map(ToString::to_string).collect();
         for link in &self.site.links {
             if !site.links.iter().any(|next| next.name == link.name) {
                 warnings.push(format!("link {} is gone: its channel is cut from now on", link.name));
             }
         }
-        self.site = Arc::new(site);
-        self.ids = ids;
+        self.site = site;
+        let links = std::mem::replace(&mut self.ids, ids).links;
+        let given: BTreeSet<LinkIndex> = self.ids.links.values().copied().collect();
+        self.retired.extend(links.into_values().filter(|link| !given.contains(link)).map(|link| (link, now)));
         self.condition = condition;
-        self.actual = Some(wanted);
-        self.epoch += 1;
-        self.publish();
-        self.kept.loaded = loaded;
+        self.wrote(&updates);
         self.keep_numbers();
         self.kept.unit_modes.retain(|unit, _| self.site.units.contains_key(unit));
         if let Err(error) = self.state_dir.save(&self.kept) {
@@ -696,6 +814,12 @@ impl<T: Target> Engine<T> {
             }
             return Err(error.into());
         }
+        let was = before.unit_modes.get(unit).copied().unwrap_or(UnitMode::Auto);
+        if was != mode {
+            let severity = if mode == UnitMode::Auto { "info" } else { "warning" };
+            let news = News::now(severity, "mode", unit, "set by hand");
+            self.events.log(news.change(mode_name(was), mode_name(mode)));
+        }
         // In an emergency the traffic comes first: a full disk must not stand in the way of a bypass.
         if let Err(error) = self.state_dir.save(&self.kept) {
             let reason = format!("mode {mode:?} is in force, but a restart would not find it: {error}");
@@ -748,8 +872,13 @@ struct Recovered {
     up: BTreeSet<PairName>,
 }
 
+/// Operators' traffic may depend on the device.
+fn has_links(tables: &Tables) -> bool {
+    tables.rest.values().any(|entry| entry.table == dataplane::tables::LINKS.id)
+}
+
 /// Reads the numbers in force, or takes those that were kept, and the pairs that are up.
-fn recover(entries: &Entries, kept: Option<Ids>) -> Recovered {
+fn recover(entries: &Tables, kept: Option<Ids>) -> Recovered {
     let mut ids = Ids::default();
     let mut up_ids = BTreeSet::new();
     for entry in entries.values() {
@@ -781,7 +910,7 @@ fn recover(entries: &Entries, kept: Option<Ids>) -> Recovered {
 }
 
 /// Which spares stand in on a device: those that serve buckets of others.
-fn standing_in(site: &Site, ids: &Ids, entries: &Entries) -> BTreeMap<String, BTreeMap<String, String>> {
+fn standing_in(site: &Site, ids: &Ids, entries: &Tables) -> BTreeMap<String, BTreeMap<String, String>> {
     let names: BTreeMap<PairId, &PairName> = ids.pairs.iter().map(|(name, id)| (*id, name)).collect();
     let mut serving: BTreeMap<(UnitId, u16), PairId> = BTreeMap::new();
     for entry in entries.values() {
@@ -871,6 +1000,15 @@ fn supervised(
         units.push(unit_config);
     }
     Ok((units, ports))
+}
+
+/// The name of a mode as clients see it.
+fn mode_name(mode: UnitMode) -> &'static str {
+    match mode {
+        UnitMode::Auto => "auto",
+        UnitMode::Bypass => "bypass",
+        UnitMode::Primary => "primary",
+    }
 }
 
 /// The name of a state as clients see it.

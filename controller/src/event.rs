@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use api::Event;
 use liveness::Nanos;
+use tokio::sync::broadcast;
 
 use crate::clock;
 
@@ -21,7 +22,7 @@ pub struct News {
     pub at: Nanos,
     /// `info`, `warning` or `error`.
     pub severity: &'static str,
-    /// `pair`, `unit`, `port`, `configuration`, `target` or `liveness`.
+    /// `pair`, `unit`, `mode`, `port`, `configuration`, `target` or `liveness`.
     pub kind: &'static str,
     /// The thing's name.
     pub subject: String,
@@ -69,8 +70,14 @@ struct Log {
     file: Option<File>,
 }
 
+/// Events that a slow follower may be behind.
+const BEHIND: usize = 1024;
+
 /// The event log.
-pub struct Events(Mutex<Log>);
+pub struct Events {
+    log: Mutex<Log>,
+    followers: broadcast::Sender<Event>,
+}
 
 impl Events {
     /// A log whose first event has the number `next`; lines are appended to `file`.
@@ -79,12 +86,15 @@ impl Events {
     /// The file cannot be opened.
     pub fn open(next: u64, file: Option<&Path>) -> io::Result<Self> {
         let file = file.map(|path| OpenOptions::new().create(true).append(true).open(path)).transpose()?;
-        Ok(Events(Mutex::new(Log { ring: VecDeque::new(), next, file })))
+        Ok(Events {
+            log: Mutex::new(Log { ring: VecDeque::new(), next, file }),
+            followers: broadcast::Sender::new(BEHIND),
+        })
     }
 
     /// Numbers and logs.
     pub fn log(&self, news: News) {
-        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let event = Event {
             id: log.next,
             time: clock::calendar(news.at),
@@ -128,13 +138,21 @@ impl Events {
         if log.ring.len() == RING {
             log.ring.pop_front();
         }
+        // Nobody needs to follow.
+        let _ = self.followers.send(event.clone());
         log.ring.push_back(event);
+    }
+
+    /// Follows what happens from now on.
+    #[must_use]
+    pub fn follow(&self) -> broadcast::Receiver<Event> {
+        self.followers.subscribe()
     }
 
     /// Events behind `after`, oldest first, the newest `last` of them.
     #[must_use]
     pub fn list(&self, after: u64, last: Option<usize>) -> Vec<Event> {
-        let log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let start = log.ring.partition_point(|event| event.id <= after);
         let skip = last.map_or(start, |last| start.max(log.ring.len().saturating_sub(last)));
         log.ring.iter().skip(skip).cloned().collect()

@@ -4,15 +4,23 @@
 //! measured by [`keepalives`], on a thread of its own. [`socket`] serves clients; [`show`] answers them.
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod alarm;
+pub mod audit;
+pub mod carriers;
 pub mod clock;
+pub mod configuration;
 pub mod counted;
 pub mod daemon;
+pub mod datastore;
 pub mod difference;
 pub mod engine;
+pub mod early;
 pub mod event;
 pub mod keepalives;
 pub mod lookup;
+pub mod operational;
+pub mod session;
 pub mod show;
 pub mod socket;
 pub mod state_dir;

@@ -16,9 +16,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 #[command(version, about)]
 #[command(group(ArgGroup::new("plane").args(["target", "embedded"])))]
 struct Arguments {
-    /// Configuration, RFC 7951 JSON of the module sluice.
-    #[arg(long, default_value = "/etc/sluice/site.json")]
-    config: PathBuf,
+    /// Startup configuration: JSON (RFC 7951), XML or `set` lines. Without it /etc/sluice/site.json, which `save` makes
+    /// where it is not there yet.
+    #[arg(long)]
+    config: Option<PathBuf>,
     /// Data plane to program: grpc://HOST:PORT or unix:/PATH, any P4Runtime device with our pipeline.
     #[arg(long)]
     target: Option<p4runtime::client::Target>,

@@ -15,21 +15,22 @@ use serde_json::Value;
 use site::{PairName, PairRole, Site};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::access::{self, Action};
+use crate::audit::Audit;
+use crate::carriers;
 use crate::clock;
+use crate::datastore::Datastores;
 use crate::counted::{LinkPorts, cells_for, correct};
 use crate::engine::{Command, pair_state_name, unit_id, unit_state_name};
 use crate::event::Events;
 use crate::keepalives::{Keepalives, Status};
 use crate::lookup::lookup;
-use crate::state_dir::{Loaded, digest};
+use crate::session::Session;
 use crate::target::{Standing, Target, TargetError};
 use crate::view::View;
 
 /// Digits of a digest that screens show.
 const SHOWN_DIGITS: usize = 16;
-
-/// Carrier of ports by name, where the machine tells.
-pub type Carriers = Arc<Mutex<BTreeMap<String, bool>>>;
 
 /// What answering needs.
 pub struct Desk<T> {
@@ -44,11 +45,13 @@ pub struct Desk<T> {
     /// The engine.
     pub commands: mpsc::Sender<Command>,
     /// Carrier of ports.
-    pub carriers: Carriers,
+    pub carriers: carriers::Known,
     /// Since when the process runs.
     pub started: Nanos,
-    /// The process's own configuration file, whose text a loaded configuration replaces.
-    pub config_file: std::path::PathBuf,
+    /// Configurations.
+    pub datastores: Arc<Datastores>,
+    /// What was done by whom.
+    pub audit: Arc<Audit>,
     /// Of arbitration.
     pub device_id: u64,
     /// Of arbitration.
@@ -69,15 +72,22 @@ pub struct Rates {
 
 /// A request that cannot be answered.
 #[derive(Debug, thiserror::Error)]
-enum Refusal {
+#[allow(missing_docs, reason = "each says itself what it is")]
+pub enum Refusal {
     #[error(transparent)]
     Target(#[from] TargetError),
     #[error(transparent)]
     Engine(#[from] crate::engine::EngineError),
     #[error(transparent)]
     Lookup(#[from] crate::lookup::LookupError),
+    #[error(transparent)]
+    Denied(#[from] access::Denied),
+    #[error(transparent)]
+    Configuration(#[from] crate::configuration::ConfigurationError),
     #[error("{0}")]
-    Site(#[from] site::SiteError),
+    NotHeld(String),
+    #[error("the state does not follow the model: {0}")]
+    State(String),
     #[error(transparent)]
     Liveness(#[from] crate::keepalives::Ended),
     #[error("{what} {name:?} does not exist; there are: {known}")]
@@ -88,8 +98,6 @@ enum Refusal {
     Ending,
     #[error("the answer cannot be written: {0}")]
     Json(#[from] serde_json::Error),
-    #[error("{}: {source}", .path.display())]
-    File { path: std::path::PathBuf, source: std::io::Error },
 }
 
 fn unknown(what: &'static str, name: &str, known: impl Iterator<Item = String>) -> Refusal {
@@ -128,15 +136,22 @@ impl Cells {
 }
 
 impl<T: Target> Desk<T> {
-    /// Answers a request.
-    pub async fn answer(&self, request: Request) -> Response {
-        match self.try_answer(request).await {
+    /// Answers a request of a session.
+    pub async fn answer(&self, session: &mut Session, request: Request) -> Response {
+        let call = (Action::of(&request) == Action::Call).then(|| format!("{request:?}"));
+        let result = self.try_answer(session, request).await;
+        if let Some(call) = call {
+            let said = result.as_ref().map(|_| [].as_slice()).map_err(ToString::to_string);
+            self.audit.record(&session.who, &call, None, said.as_ref().copied().map_err(String::as_str));
+        }
+        match result {
             Ok(value) => Response::Ok(value),
             Err(refusal) => Response::Error(refusal.to_string()),
         }
     }
 
-    async fn try_answer(&self, request: Request) -> Result<Value, Refusal> {
+    async fn try_answer(&self, session: &mut Session, request: Request) -> Result<Value, Refusal> {
+        access::permit(&session.who.user, session.role, Action::of(&request))?;
         let view = self.view.load_full();
         Ok(match request {
             Request::ShowVersion => serde_json::to_value(self.version(&view))?,
@@ -162,7 +177,7 @@ impl<T: Target> Desk<T> {
                 if let Some(name) = flow {
                     flows.retain(|shown| shown.name == name);
                     if flows.is_empty() {
-                        let known = view.site.flows.iter().map(|flow| flow.name.clone());
+                        let known = view.site.flows.keys().take(20).cloned();
                         return Err(unknown("flow", &name, known));
                     }
                 }
@@ -178,7 +193,6 @@ impl<T: Target> Desk<T> {
             }
             Request::ShowDrops => serde_json::to_value(self.drops(&view).await?)?,
             Request::ShowEvents { after, last } => serde_json::to_value(self.events.list(after, last))?,
-            Request::ShowConfiguration => view.site.written.clone(),
             Request::ShowTarget => serde_json::to_value(self.target_of(&view))?,
             Request::Lookup(query) => {
                 // Tables that are not known to be the device's would give an answer that may be wrong.
@@ -191,14 +205,20 @@ impl<T: Target> Desk<T> {
                 self.command(|answer| Command::SetUnitMode { unit, mode, answer }).await??;
                 Value::Null
             }
-            Request::LoadReplace { text, origin } => {
-                let site = Box::new(Site::from_json(&text)?);
-                let instead_of = std::fs::read_to_string(&self.config_file)
-                    .map_err(|source| Refusal::File { path: self.config_file.clone(), source })?;
-                let loaded = Some(Loaded { instead_of: digest(&instead_of), text });
-                let applied =
-                    self.command(|answer| Command::Apply { site, loaded, origin, answer }).await??;
-                serde_json::to_value(applied)?
+            Request::ClearHold { unit, pair } => {
+                let name = PairName { unit, pair };
+                if view.site.pair(&name).is_none() {
+                    return Err(unknown("pair", &name.to_string(), view.site.pair_names().map(|name| name.to_string())));
+                }
+                return Err(Refusal::NotHeld(format!("pair {name} is not held: its profile has hold-down off")));
+            }
+            Request::WhoAmI => serde_json::to_value(api::WhoAmI {
+                user: session.who.user.clone(),
+                role: session.role,
+                session: session.who.session,
+            })?,
+            request => {
+                crate::configuration::answer(&self.datastores, session, request).await?.unwrap_or_default()
             }
         })
     }
@@ -405,7 +425,7 @@ impl<T: Target> Desk<T> {
         let mut flows: Vec<Flow> = view
             .site
             .flows
-            .iter()
+            .values()
             .map(|flow| {
                 let count = counts.get(&flow.name).copied().unwrap_or_default();
                 let (packets_per_second, bits_per_second) =
@@ -448,8 +468,8 @@ impl<T: Target> Desk<T> {
     fn target_of(&self, view: &View) -> api::Target {
         let (state, reason) = self.standing();
         let mut used: BTreeMap<u32, usize> = BTreeMap::new();
-        for place in view.tables.keys() {
-            *used.entry(place.table).or_default() += 1;
+        for entry in view.tables.values() {
+            *used.entry(entry.table).or_default() += 1;
         }
         let profile = self.target.profile();
         api::Target {
@@ -546,7 +566,7 @@ fn roles(site: &Site) -> BTreeMap<&str, String> {
 /// Buckets that each pair serves, by the tables as they are.
 fn buckets_served(view: &View) -> BTreeMap<PairId, usize> {
     let mut served = BTreeMap::new();
-    for entry in view.tables.values() {
+    for entry in view.tables.rest.values() {
         if let Ok(dataplane::tables::TableEntry::Bucket(bucket)) = dataplane::tables::TableEntry::parse(entry)
         {
             *served.entry(bucket.pair).or_default() += 1;

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{Request, Response};
+use api::{Request, Response, Role};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 
+use crate::access::Access;
+use crate::session::Session;
 use crate::show::Desk;
 use crate::target::Target;
 
@@ -74,20 +76,23 @@ pub async fn serve<T: Target>(listener: UnixListener, desk: Arc<Desk<T>>) {
         match listener.accept().await {
             Ok((mut stream, _)) => {
                 let Ok(place) = room.clone().try_acquire_owned() else {
-                    let full =
-                        Response::Error(format!("sluiced serves {CLIENTS} clients already; try again later"));
-                    if let Ok(mut answer) = serde_json::to_vec(&full) {
-                        answer.push(b'\n');
-                        // Its buffer is empty, so this does not wait.
-                        let _ = stream.write_all(&answer).await;
-                    }
+                    refuse(&mut stream, format!("sluiced serves {CLIENTS} clients already; try again later")).await;
                     continue;
                 };
                 let desk = desk.clone();
                 tokio::spawn(async move {
-                    if let Err(error) = attend(stream, &desk).await {
+                    let (user, role) = match peer(&stream, &desk) {
+                        Ok(peer) => peer,
+                        Err(reason) => {
+                            refuse(&mut stream, reason).await;
+                            return;
+                        }
+                    };
+                    let mut session = Session::new(user, role, "cli");
+                    if let Err(error) = attend(stream, &desk, &mut session).await {
                         tracing::debug!("client: {error}");
                     }
+                    desk.datastores.session_ended(&session.who).await;
                     drop(place);
                 });
             }
@@ -99,7 +104,22 @@ pub async fn serve<T: Target>(listener: UnixListener, desk: Arc<Desk<T>>) {
     }
 }
 
-async fn attend<T: Target>(stream: UnixStream, desk: &Desk<T>) -> io::Result<()> {
+/// Tells a client why it is not served.
+async fn refuse(stream: &mut UnixStream, reason: String) {
+    if let Ok(mut answer) = serde_json::to_vec(&Response::Error(reason)) {
+        answer.push(b'\n');
+        // Its buffer is empty, so this does not wait.
+        let _ = stream.write_all(&answer).await;
+    }
+}
+
+/// Who is at the other end, and what he may do.
+fn peer<T: Target>(stream: &UnixStream, desk: &Desk<T>) -> Result<(String, Role), String> {
+    let peer = stream.peer_cred().map_err(|error| format!("the system does not say who asks: {error}"))?;
+    Access::of(&desk.datastores.running().tree).of_peer(peer.uid()).map_err(|denied| denied.to_string())
+}
+
+async fn attend<T: Target>(stream: UnixStream, desk: &Desk<T>, session: &mut Session) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
     loop {
@@ -115,7 +135,7 @@ async fn attend<T: Target>(stream: UnixStream, desk: &Desk<T>) -> io::Result<()>
         }
         let response = if line.last() == Some(&b'\n') {
             match serde_json::from_slice::<Request>(&line) {
-                Ok(request) => desk.answer(request).await,
+                Ok(request) => desk.answer(session, request).await,
                 Err(error) => Response::Error(format!("the request is not understood: {error}")),
             }
         } else {

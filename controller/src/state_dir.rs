@@ -22,8 +22,6 @@ use site::Ids;
 pub struct Kept {
     /// Units whose mode is not `auto`.
     pub unit_modes: BTreeMap<String, UnitMode>,
-    /// A configuration that was loaded, and the digest of the file's text that it replaced.
-    pub loaded: Option<Loaded>,
     /// Numbers in force, where the data plane does not keep the names that go with them.
     pub numbers: Option<Numbers>,
 }
@@ -63,16 +61,6 @@ impl From<Numbers> for Ids {
             flows: numbers.flows,
         }
     }
-}
-
-/// A configuration that is in force instead of the file's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Loaded {
-    /// SHA-256 of the file's text; once the file is another, it wins again.
-    pub instead_of: String,
-    /// RFC 7951 JSON.
-    pub text: String,
 }
 
 /// Beginning of temporary names; what a crash left of them is removed at the next start.

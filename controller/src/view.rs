@@ -8,7 +8,7 @@ use dataplane::target::TargetProfile;
 use site::{Condition, Ids, PairName, Site};
 use swpipe::device::{Atomicity, Device};
 
-use crate::difference::Entries;
+use crate::difference::{Tables, Updates};
 
 /// One instant; a change makes a new one.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ pub struct View {
     /// Units' modes by hand; the others are in auto.
     pub modes: Arc<BTreeMap<String, api::UnitMode>>,
     /// The entries of the data plane.
-    pub tables: Arc<Entries>,
+    pub tables: Arc<Tables>,
     /// Applied configurations and repairs since the start.
     pub epoch: u64,
     profile: &'static TargetProfile,
@@ -38,7 +38,7 @@ impl View {
         ids: Arc<Ids>,
         condition: Arc<Condition>,
         modes: Arc<BTreeMap<String, api::UnitMode>>,
-        tables: Arc<Entries>,
+        tables: Arc<Tables>,
         epoch: u64,
         profile: &'static TargetProfile,
     ) -> Self {
@@ -50,7 +50,10 @@ impl View {
     pub fn model(&self) -> &Device {
         self.model.get_or_init(|| {
             let device = Device::new(self.profile);
-            let updates = crate::difference::difference(&Entries::new(), &self.tables);
+            let mut updates = Updates::default();
+            updates.add(&Default::default(), &self.tables.rest);
+            updates.add(&Default::default(), &self.tables.rules);
+            let updates = updates.in_order();
             // What the data plane took, its model takes; a fault would be shown by the look-up itself.
             if let Err(results) = device.write(&updates, Atomicity::ContinueOnError) {
                 let faults = results.iter().filter(|result| result.is_err()).count();

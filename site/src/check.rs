@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 use dataplane::buckets::{MAX_BUCKETS, MAX_CORES, MIN_BUCKETS};
 use dataplane::frame::VLAN_TPIDS;
@@ -10,6 +11,8 @@ use dataplane::steering::{DOT1Q_TPID, NATIVE_TPID};
 use dataplane::tables::FORBIDDEN_TPIDS;
 use dataplane::target::SWPIPE;
 use dataplane::{BucketTable, Method, PortId, SteeringMode, UnitShape};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::fault::{Fault, SiteError};
 use crate::flow::{self, Flow, FlowAction};
@@ -40,13 +43,14 @@ pub struct Site {
     pub links: Vec<Link>,
     /// Units by name.
     pub units: BTreeMap<String, Unit>,
-    /// Flows in the order of the configuration.
-    pub flows: Vec<Flow>,
-    /// What is allowed but worth knowing.
-    pub warnings: Vec<Warning>,
-    /// The configuration as it was read.
-    pub written: serde_json::Value,
+    /// Flows by name. Sites that differ in a few share the others.
+    pub flows: Flows,
+    /// What is allowed but worth knowing, of everything but flows.
+    warnings: Vec<Warning>,
 }
+
+/// Flows by name.
+pub type Flows = BTreeMap<String, Arc<Flow>>;
 
 /// Something that is allowed but worth knowing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,17 +227,68 @@ impl Site {
         if let Ok(written) = &written {
             tree::objects(written, "").map_err(SiteError::Shape)?;
         }
+        written.map_err(|error| SiteError::Shape(error.to_string()))?;
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let tree: Tree = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-            let path = error.path().to_string();
-            let at = if path == "." { String::new() } else { format!("at {path}: ") };
-            SiteError::Shape(format!("{at}{}", error.into_inner()))
-        })?;
+        let tree: Tree = read(&mut deserializer)?;
         deserializer.end().map_err(|error| SiteError::Shape(error.to_string()))?;
-        let written = written.map_err(|error| SiteError::Shape(error.to_string()))?;
+        Site::of(&tree)
+    }
+
+    /// A site of a configuration in parts: everything but flows, and the flows one by one, each an entry of the
+    /// list. Large sites are read so without a copy of all of it in between.
+    ///
+    /// # Errors
+    /// As [`Site::from_json`].
+    pub fn from_parts(rest: &Value, flows: impl IntoIterator<Item = Value>) -> Result<Self, SiteError> {
+        tree::objects(rest, "").map_err(SiteError::Shape)?;
+        let mut tree: Tree = read(rest)?;
+        for flow in flows {
+            tree.balancer.flow.push(read(&flow)?);
+        }
+        Site::of(&tree)
+    }
+
+    fn of(tree: &Tree) -> Result<Self, SiteError> {
         let mut check = Check::default();
-        let site = check.site(&tree, written);
-        if check.faults.is_empty() { Ok(site) } else { Err(SiteError::Faults(check.faults)) }
+        let site = check.site(tree);
+        check.end(site)
+    }
+
+    /// This site with some flows changed: an entry of the list, or `None` where the flow of that name goes. The
+    /// others are neither read nor checked again.
+    ///
+    /// # Errors
+    /// As [`Site::from_json`].
+    pub fn with_flows(
+        &self,
+        changed: impl IntoIterator<Item = (String, Option<Value>)>,
+    ) -> Result<Self, SiteError> {
+        let mut check = Check::default();
+        let mut site = self.clone();
+        for (name, flow) in changed {
+            match flow {
+                Some(flow) => {
+                    let tree: FlowTree = read(&flow)?;
+                    let flow = check.flow(&tree, &site.links, &site.units);
+                    site.flows.insert(name, Arc::new(flow));
+                }
+                None => {
+                    site.flows.remove(&name);
+                }
+            }
+        }
+        check.across(&site);
+        check.end(site)
+    }
+
+    /// What is allowed but worth knowing.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<Warning> {
+        let never = self.flows.values().filter(|flow| flow.matches.is_empty()).map(|flow| Warning {
+            path: format!("ecofilter-balancer flow {}", flow.name),
+            text: "never matches: a frame with LLC addresses has no IPv6 header".to_owned(),
+        });
+        self.warnings.iter().cloned().chain(never).collect()
     }
 
     /// All pairs: units in name order, pairs in name order.
@@ -259,7 +314,7 @@ impl Site {
     #[must_use]
     pub fn is_copy_unit(&self, unit: &str) -> bool {
         self.flows
-            .iter()
+            .values()
             .any(|flow| matches!(&flow.action, FlowAction::ToUnit { unit: to, copy: true } if to == unit))
     }
 
@@ -274,6 +329,15 @@ impl Site {
         let device = dataplane::buckets::device_hash(units.values().map(String::as_str));
         (units, device)
     }
+}
+
+fn read<'de, T: Deserialize<'de>>(deserializer: impl Deserializer<'de>) -> Result<T, SiteError>
+{
+    serde_path_to_error::deserialize(deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        let at = if path == "." { String::new() } else { format!("at {path}: ") };
+        SiteError::Shape(format!("{at}{}", error.into_inner()))
+    })
 }
 
 #[derive(Default)]
@@ -318,7 +382,7 @@ impl Check {
         first
     }
 
-    fn site(&mut self, tree: &Tree, written: serde_json::Value) -> Site {
+    fn site(&mut self, tree: &Tree) -> Site {
         for (name, part) in [
             ("snmp", &tree.snmp),
             ("prometheus", &tree.prometheus),
@@ -337,8 +401,7 @@ impl Check {
         let units = self.units(&balancer.ecofilter_unit, &ports, &profiles);
         let flows = self.flows(&balancer.flow, &links, &units);
         self.check_mtus(&ports, &links, &units);
-        self.faults.extend(room::faults(&ports, &units, &flows, &SWPIPE));
-        Site {
+        let site = Site {
             ports,
             profiles,
             method: balancer.balancing_method,
@@ -347,8 +410,30 @@ impl Check {
             units,
             flows,
             warnings: std::mem::take(&mut self.warnings),
-            written,
+        };
+        self.across(&site);
+        site
+    }
+
+    /// The rules that hold between flows.
+    fn across(&mut self, site: &Site) {
+        let mut first: BTreeMap<&str, (bool, &str)> = BTreeMap::new();
+        for flow in site.flows.values() {
+            let FlowAction::ToUnit { unit, copy } = &flow.action else { continue };
+            let (other_copy, other) = *first.entry(unit).or_insert((*copy, &flow.name));
+            if other_copy != *copy {
+                let reason = format!(
+                    "unit {unit} gets copies by one flow and traffic by another (flow {other}); \
+                     what comes back from a copy is dropped, so a unit is for one of the two"
+                );
+                self.fault(format!("ecofilter-balancer flow {} copy", flow.name), copy, reason);
+            }
         }
+        self.faults.extend(room::faults(&site.ports, &site.units, &site.flows, &SWPIPE));
+    }
+
+    fn end(self, site: Site) -> Result<Site, SiteError> {
+        if self.faults.is_empty() { Ok(site) } else { Err(SiteError::Faults(self.faults)) }
     }
 
     fn ports(&mut self, trees: &[PortTree]) -> BTreeMap<String, Port> {
@@ -671,51 +756,43 @@ impl Check {
         }
     }
 
-    fn flows(&mut self, trees: &[FlowTree], links: &[Link], units: &BTreeMap<String, Unit>) -> Vec<Flow> {
-        let link_names: BTreeSet<&str> = links.iter().map(|link| link.name.as_str()).collect();
-        let mut seen = BTreeSet::new();
-        let mut modes: BTreeMap<String, (bool, String)> = BTreeMap::new();
-        let mut flows = Vec::with_capacity(trees.len());
+    fn flows(&mut self, trees: &[FlowTree], links: &[Link], units: &BTreeMap<String, Unit>) -> Flows {
+        let mut flows = Flows::new();
         for tree in trees {
-            let path = format!("ecofilter-balancer flow {}", tree.name);
-            self.name(&path, &tree.name);
-            if !seen.insert(&tree.name) {
-                self.fault(&path, &tree.name, "two flows have this name");
+            let flow = self.flow(tree, links, units);
+            if flows.insert(tree.name.clone(), Arc::new(flow)).is_some() {
+                let path = format!("ecofilter-balancer flow {}", tree.name);
+                self.fault(path, &tree.name, "two flows have this name");
             }
-            let priority = self.number(&format!("{path} priority"), tree.priority, 1, 65535) as u16;
-            let mut applied = BTreeSet::new();
-            for link in &tree.apply_to_links {
-                if !link_names.contains(link.as_str()) {
-                    self.fault(format!("{path} apply-to-links"), link, "there is no such link");
-                }
-                if !applied.insert(link) {
-                    self.fault(format!("{path} apply-to-links"), link, "is given twice");
-                }
-            }
-            let action = self.action(&path, tree, units, &mut modes);
-            let matches = flow::matches(&tree.matches, &path, &mut self.faults);
-            if matches.is_empty() {
-                self.warn(&path, "never matches: a frame with LLC addresses has no IPv6 header");
-            }
-            flows.push(Flow {
-                name: tree.name.clone(),
-                priority,
-                links: tree.apply_to_links.clone(),
-                matches,
-                action,
-                written: serde_json::to_value(&tree.matches).unwrap_or_default(),
-            });
         }
         flows
     }
 
-    fn action(
-        &mut self,
-        path: &str,
-        tree: &FlowTree,
-        units: &BTreeMap<String, Unit>,
-        modes: &mut BTreeMap<String, (bool, String)>,
-    ) -> FlowAction {
+    fn flow(&mut self, tree: &FlowTree, links: &[Link], units: &BTreeMap<String, Unit>) -> Flow {
+        let path = format!("ecofilter-balancer flow {}", tree.name);
+        self.name(&path, &tree.name);
+        let priority = self.number(&format!("{path} priority"), tree.priority, 1, 65535) as u16;
+        let mut applied = BTreeSet::new();
+        for link in &tree.apply_to_links {
+            if !links.iter().any(|known| known.name == *link) {
+                self.fault(format!("{path} apply-to-links"), link, "there is no such link");
+            }
+            if !applied.insert(link) {
+                self.fault(format!("{path} apply-to-links"), link, "is given twice");
+            }
+        }
+        let action = self.action(&path, tree, units);
+        Flow {
+            name: tree.name.clone(),
+            priority,
+            links: tree.apply_to_links.clone(),
+            matches: flow::matches(&tree.matches, &path, &mut self.faults),
+            action,
+            written: serde_json::to_value(&tree.matches).unwrap_or_default(),
+        }
+    }
+
+    fn action(&mut self, path: &str, tree: &FlowTree, units: &BTreeMap<String, Unit>) -> FlowAction {
         let words = ["bypass", "drop", "to-ecofilter"];
         let word = self.word(&format!("{path} action"), Some(&tree.action), &words);
         if word != "to-ecofilter" {
@@ -734,15 +811,6 @@ impl Check {
         };
         if !units.contains_key(unit) {
             self.fault(format!("{path} ecofilter-unit"), unit, "there is no such ecofilter-unit");
-        }
-        let (copy, other) =
-            modes.entry(unit.clone()).or_insert_with(|| (tree.copy, tree.name.clone())).clone();
-        if copy != tree.copy {
-            let reason = format!(
-                "unit {unit} gets copies by one flow and traffic by another (flow {other}); \
-                 what comes back from a copy is dropped, so a unit is for one of the two"
-            );
-            self.fault(format!("{path} copy"), tree.copy, reason);
         }
         FlowAction::ToUnit { unit: unit.clone(), copy: tree.copy }
     }

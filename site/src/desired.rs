@@ -1,6 +1,7 @@
 //! The table entries that a site asks for.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use dataplane::entry::Entry;
 use dataplane::tables::{
@@ -96,6 +97,14 @@ fn is_draining_spare(unit: &Unit, pair: &str) -> bool {
 /// again on a device that it did not program itself.
 #[must_use]
 pub fn desired(site: &Site, ids: &Ids, condition: &Condition) -> Vec<Entry> {
+    let mut entries = desired_but_rules(site, ids, condition);
+    entries.extend(rules(site, ids));
+    entries
+}
+
+/// [`desired`] without the rules: what depends on the condition.
+#[must_use]
+pub fn desired_but_rules(site: &Site, ids: &Ids, condition: &Condition) -> Vec<Entry> {
     let mut entries = vec![SteeringEntry { mode: site.steering }.entry()];
     for link in &site.links {
         link_entries(site, ids, link, &mut entries);
@@ -103,10 +112,50 @@ pub fn desired(site: &Site, ids: &Ids, condition: &Condition) -> Vec<Entry> {
     for unit in site.units.values() {
         unit_entries(site, ids, condition, unit, &mut entries);
     }
-    for flow in &site.flows {
+    entries
+}
+
+/// The rules of [`desired`].
+#[must_use]
+pub fn rules(site: &Site, ids: &Ids) -> Vec<Entry> {
+    let mut entries = Vec::with_capacity(2 * site.flows.len());
+    for flow in site.flows.values() {
         rule_entries(ids, flow, &mut entries);
     }
     entries
+}
+
+/// The rules of one flow; none of a flow that is not there.
+#[must_use]
+pub fn rules_of(site: &Site, ids: &Ids, flow: &str) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    if let Some(flow) = site.flows.get(flow) {
+        rule_entries(ids, flow, &mut entries);
+    }
+    entries
+}
+
+/// Flows whose rules may differ between two sites, each with its numbers. Flows that both share, with the same
+/// numbers, are not even looked into: that is what makes one flow of 100,000 a small change.
+#[must_use]
+pub fn changed_flows<'s>(before: (&'s Site, &Ids), after: (&'s Site, &Ids)) -> Vec<&'s str> {
+    let ((old, old_ids), (new, new_ids)) = (before, after);
+    let renumbered = old_ids.links != new_ids.links || old_ids.units != new_ids.units;
+    let same_numbers = |flow: &crate::Flow| {
+        let unit = match &flow.action {
+            FlowAction::ToUnit { unit, .. } => old_ids.units.get(unit) == new_ids.units.get(unit),
+            FlowAction::Bypass | FlowAction::Drop => true,
+        };
+        unit && flow.links.iter().all(|link| old_ids.links.get(link) == new_ids.links.get(link))
+    };
+    let gone = old.flows.keys().filter(|name| !new.flows.contains_key(*name)).map(String::as_str);
+    let others = new.flows.iter().filter(|(name, flow)| {
+        let shared = old.flows.get(*name).is_some_and(|was| Arc::ptr_eq(was, flow));
+        !(shared
+            && old_ids.flows.get(*name) == new_ids.flows.get(*name)
+            && (!renumbered || same_numbers(flow)))
+    });
+    gone.chain(others.map(|(name, _)| name.as_str())).collect()
 }
 
 fn port_id(site: &Site, name: &str) -> Option<PortId> {

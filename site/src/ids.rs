@@ -51,8 +51,15 @@ impl Ids {
     /// which the configuration lists them.
     #[must_use]
     pub fn allocate(site: &Site, previous: &Ids) -> Ids {
+        Ids::allocate_but(site, previous, &BTreeSet::new())
+    }
+
+    /// [`Ids::allocate`] that gives a new link none of these indices while there are others: frames that an appliance
+    /// still has may carry them.
+    #[must_use]
+    pub fn allocate_but(site: &Site, previous: &Ids, retired: &BTreeSet<LinkIndex>) -> Ids {
         let mut flows: Vec<(u16, &str)> =
-            site.flows.iter().map(|flow| (flow.priority, flow.name.as_str())).collect();
+            site.flows.values().map(|flow| (flow.priority, flow.name.as_str())).collect();
         // The table wants the winner highest: lower priority first, and of equals the later name first.
         flows.sort_by(|(p, a), (q, b)| p.cmp(q).then_with(|| b.cmp(a)));
         let ordered: Vec<&str> = flows.into_iter().map(|(_, name)| name).collect();
@@ -64,13 +71,15 @@ impl Ids {
             .map(|(name, link)| (name.clone(), *link))
             .collect();
         Ids {
-            links: keep_or_give(site.links.iter().map(|link| link.name.clone()), &links, |id| {
+            links: keep_or_give(site.links.iter().map(|link| link.name.clone()), &links, retired, |id| {
                 u8::try_from(id).ok().map(LinkIndex).filter(|link| site.steering.can_name(*link))
             }),
-            units: keep_or_give(site.units.keys().cloned(), &previous.units, |id| {
+            units: keep_or_give(site.units.keys().cloned(), &previous.units, &BTreeSet::new(), |id| {
                 u8::try_from(id).ok().map(UnitId)
             }),
-            pairs: keep_or_give(site.pair_names(), &previous.pairs, |id| u16::try_from(id).ok().map(PairId)),
+            pairs: keep_or_give(site.pair_names(), &previous.pairs, &BTreeSet::new(), |id| {
+                u16::try_from(id).ok().map(PairId)
+            }),
             flows: order::number(&ordered, &previous.flows),
         }
     }
@@ -80,13 +89,17 @@ impl Ids {
 fn keep_or_give<N: Ord + Clone, I: Ord + Copy>(
     names: impl Iterator<Item = N>,
     previous: &BTreeMap<N, I>,
+    retired: &BTreeSet<I>,
     id: impl Fn(usize) -> Option<I>,
 ) -> BTreeMap<N, I> {
     let names: Vec<N> = names.collect();
     let mut given: BTreeMap<N, I> =
         names.iter().filter_map(|name| previous.get(name).map(|id| (name.clone(), *id))).collect();
     let taken: BTreeSet<I> = given.values().copied().collect();
-    let mut free = (0..).map_while(id).filter(|id| !taken.contains(id));
+    let all = || (0..).map_while(&id).filter(|id| !taken.contains(id));
+    let mut free = all()
+        .filter(|id| !retired.contains(id))
+        .chain(all().filter(|id| retired.contains(id)));
     for name in names {
         if !given.contains_key(&name)
             && let Some(id) = free.next()

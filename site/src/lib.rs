@@ -7,6 +7,7 @@
 
 mod check;
 mod desired;
+mod effects;
 mod fault;
 mod flow;
 mod ids;
@@ -15,8 +16,10 @@ mod room;
 mod tree;
 mod value;
 
-pub use check::{FailAction, Link, PairConfig, PairRole, Port, ProfileConfig, Site, Unit, Warning};
-pub use desired::{Condition, UnitForwarding, desired, states};
+pub use check::{FailAction, Flows, Link, PairConfig, PairRole, Port, ProfileConfig, Site, Unit, Warning};
+pub use desired::{
+    Condition, UnitForwarding, changed_flows, desired, desired_but_rules, rules, rules_of, states,
+};
 pub use fault::{Fault, SiteError};
 pub use flow::{Flow, FlowAction};
 pub use ids::{Ids, PairName};

@@ -6,9 +6,8 @@ use dataplane::schema::Table;
 use dataplane::tables::{self, Family};
 use dataplane::target::TargetProfile;
 
-use crate::check::{Port, Site, Unit};
+use crate::check::{Flows, Port, Site, Unit};
 use crate::fault::{Fault, SiteError};
-use crate::flow::Flow;
 
 impl Site {
     /// Checks the site against what a target has room for; [`Site::from_json`] has done so for `swpipe`.
@@ -25,7 +24,7 @@ impl Site {
 pub(crate) fn faults(
     ports: &BTreeMap<String, Port>,
     units: &BTreeMap<String, Unit>,
-    flows: &[Flow],
+    flows: &Flows,
     target: &TargetProfile,
 ) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -50,7 +49,7 @@ pub(crate) fn faults(
     let advice = "use fewer units, cores or buckets";
     check("ecofilter-balancer ecofilter-unit", what, &tables::BUCKETS, buckets, advice);
     for family in Family::BOTH {
-        let of_family = || flows.iter().filter(move |flow| flow.matches.iter().any(|(of, _)| *of == family));
+        let of_family = || flows.values().filter(move |flow| flow.matches.iter().any(|(of, _)| *of == family));
         let entries = of_family().map(|flow| flow.links.len().max(1)).sum();
         let Some(table) = tables::by_id(family.table()) else { continue };
         let what = format!("{} rules", grouped(of_family().count()));

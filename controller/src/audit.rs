@@ -1,0 +1,97 @@
+//! The audit log: who changed or called what, when, from where, and how it ended; one JSON object a line.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::json;
+
+use crate::clock;
+use crate::datastore::Who;
+
+/// Bytes after which the file is put aside as `audit.log.1`, the one before it is dropped.
+const LARGEST: u64 = 16 << 20;
+/// Lines of a change that are written; of more only the number.
+const LINES: usize = 1000;
+
+/// The audit log.
+#[derive(Debug)]
+pub struct Audit {
+    path: PathBuf,
+    file: Mutex<Option<File>>,
+}
+
+impl Audit {
+    /// Opens the log in a directory.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(directory: &Path) -> io::Result<Self> {
+        let path = directory.join("audit.log");
+        let file = append(&path)?;
+        Ok(Audit { path, file: Mutex::new(Some(file)) })
+    }
+
+    /// Writes what somebody did, with the lines of the change, or why it was refused.
+    pub fn record(&self, who: &Who, action: &str, comment: Option<&str>, result: Result<&[String], &str>) {
+        let mut line = json!({
+            "time": clock::calendar(clock::now()),
+            "user": who.user,
+            "origin": who.origin,
+            "session": who.session,
+            "action": action,
+        });
+        if let Some(comment) = comment {
+            line["comment"] = comment.into();
+        }
+        match result {
+            Ok(lines) => {
+                line["result"] = "done".into();
+                if !lines.is_empty() {
+                    line["changes"] = lines.iter().take(LINES).cloned().collect();
+                    line["changes-in-all"] = lines.len().into();
+                }
+            }
+            Err(reason) => {
+                line["result"] = "refused".into();
+                line["reason"] = reason.into();
+            }
+        }
+        tracing::info!(
+            target: "audit",
+            user = who.user,
+            origin = who.origin,
+            session = who.session,
+            result = %line["result"],
+            "{action}"
+        );
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = self.write(&mut file, &line) {
+            // It is in the log of the process all the same; the file is tried again with the next line.
+            tracing::error!("audit log {}: {error}", self.path.display());
+            *file = None;
+        }
+    }
+
+    fn write(&self, slot: &mut Option<File>, line: &serde_json::Value) -> io::Result<()> {
+        if let Some(file) = slot.as_ref()
+            && file.metadata()?.len() > LARGEST
+        {
+            *slot = None;
+            fs::rename(&self.path, self.path.with_extension("log.1"))?;
+        }
+        let file = match slot {
+            Some(file) => file,
+            None => slot.insert(append(&self.path)?),
+        };
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        file.write_all(&text)
+    }
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}

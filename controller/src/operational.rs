@@ -1,0 +1,112 @@
+//! The state under the paths of the configuration: what screens show, as the YANG modules have it.
+//!
+//! Names in the modules are those of `| json`, so nothing is listed here a second time: whatever the module has of an
+//! answer goes in.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use tree::{Kind, NodeId, Schema, Tree, Type};
+
+use crate::show::{Desk, Refusal};
+use crate::target::Target;
+
+/// As much of an answer as stands below a node of the schema.
+fn part(schema: &Schema, node: NodeId, answer: &Value) -> Value {
+    let mut inside = Map::new();
+    for child in schema.below(Some(node)) {
+        let Some(value) = answer.get(&child.name).filter(|value| !value.is_null()) else { continue };
+        let value = match (&child.kind, value) {
+            (Kind::Container { .. }, value) => part(schema, child.id, value),
+            (Kind::List { .. }, Value::Array(items)) => {
+                items.iter().map(|item| part(schema, child.id, item)).collect()
+            }
+            (Kind::Leaf { ty: Type::Decimal { fraction_digits, .. }, .. }, value) => {
+                let digits = usize::from(*fraction_digits);
+                json!(format!("{:.digits$}", value.as_f64().unwrap_or_default()))
+            }
+            (_, value) => value.clone(),
+        };
+        inside.insert(child.name.clone(), value);
+    }
+    inside.into()
+}
+
+/// Entries of a list, each with its name and state.
+fn entries<'a>(
+    schema: &Schema,
+    list: &[&str],
+    answers: impl IntoIterator<Item = (&'a str, Value)>,
+) -> Vec<Value> {
+    let Some(state) = schema.at(list).and_then(|list| schema.child(Some(list.id), "state")) else {
+        return Vec::new();
+    };
+    answers
+        .into_iter()
+        .map(|(name, answer)| json!({"name": name, "state": part(schema, state.id, &answer)}))
+        .collect()
+}
+
+fn answer(of: &impl Serialize) -> Result<Value, Refusal> {
+    Ok(serde_json::to_value(of)?)
+}
+
+impl<T: Target> Desk<T> {
+    /// State of everything, in a tree without configuration.
+    ///
+    /// # Errors
+    /// The data plane cannot be asked.
+    pub async fn state(&self, schema: &Arc<Schema>) -> Result<Tree, Refusal> {
+        let view = self.view.load_full();
+        let mut balancer = answer(&self.balancer(&view).await?)?;
+        let liveness = self.liveness(&view, None).await?;
+        let mut units = Vec::new();
+        for unit in balancer["units"].as_array().into_iter().flatten() {
+            let name = unit["name"].as_str().unwrap_or_default();
+            let mut pairs = Vec::new();
+            for pair in unit["pairs"].as_array().into_iter().flatten() {
+                let pair_name = pair["name"].as_str().unwrap_or_default();
+                let mut all = pair.clone();
+                let measured =
+                    liveness.iter().find(|measured| measured.unit == name && measured.pair == pair_name);
+                if let (Some(all), Some(measured)) = (all.as_object_mut(), measured) {
+                    all.insert("lan-to-wan".to_owned(), answer(&measured.lan_to_wan)?);
+                    all.insert("wan-to-lan".to_owned(), answer(&measured.wan_to_lan)?);
+                }
+                pairs.push((pair_name, all));
+            }
+            let pairs = entries(schema, &["ecofilter-balancer", "ecofilter-unit", "pair"], pairs);
+            let mut entry = entries(schema, &["ecofilter-balancer", "ecofilter-unit"], [(name, unit.clone())]);
+            for entry in &mut entry {
+                entry["pair"] = pairs.clone().into();
+            }
+            units.append(&mut entry);
+        }
+        balancer["units"] = Value::Null;
+        // Screens must be there when the data plane is not, and so must this.
+        let ports = self.ports(&view, None).await.unwrap_or_default();
+        let links = self.links(&view).await.unwrap_or_default();
+        let flows = self.flows(&view).await.unwrap_or_default();
+        let mut below = Map::new();
+        let list = |of: &[&str], answers: Result<Vec<(String, Value)>, Refusal>| -> Result<Value, Refusal> {
+            let answers = answers?;
+            let answers = answers.iter().map(|(name, answer)| (name.as_str(), answer.clone()));
+            Ok(entries(schema, of, answers).into())
+        };
+        let ports = list(&["port"], ports.iter().map(|port| Ok((port.name.clone(), answer(port)?))).collect())?;
+        let links = links.iter().map(|link| Ok((link.name.clone(), answer(link)?))).collect();
+        below.insert("link".to_owned(), list(&["ecofilter-balancer", "link"], links)?);
+        let flows = flows.iter().map(|flow| Ok((flow.name.clone(), answer(flow)?))).collect();
+        below.insert("flow".to_owned(), list(&["ecofilter-balancer", "flow"], flows)?);
+        below.insert("ecofilter-unit".to_owned(), units.into());
+        if let Some(state) = schema.at(&["ecofilter-balancer", "state"]) {
+            below.insert("state".to_owned(), part(schema, state.id, &balancer));
+        }
+        let whole = json!({"sluice:port": ports, "sluice:ecofilter-balancer": below});
+        tree::json::from_value(schema, &whole).map_err(|faults| {
+            let reasons: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            Refusal::State(reasons.join("; "))
+        })
+    }
+}
