@@ -4,8 +4,16 @@
 //! [`Schema`]. Pure.
 #![forbid(unsafe_code)]
 
+pub mod data;
+pub mod edit;
+pub mod natural;
 pub mod path;
+mod pattern;
 pub mod schema;
+mod value;
+pub mod words;
 
-pub use path::{Path, Step};
+pub use data::{Data, Entries, Fields, Keys, Tree, Values};
+pub use edit::{Edit, EditFault, Place};
+pub use path::{Path, PathFault, Step};
 pub use schema::{Kind, Node, NodeId, Schema, Type};
