@@ -225,6 +225,16 @@ impl Values {
         self.position(value).is_some()
     }
 
+    /// Puts values, without duplicates where they are configuration, where they belong.
+    pub(crate) fn put(node: &Node, mut values: Vec<Arc<str>>, into: &mut Fields) {
+        if node.config && !is_ordered_by_user(node) {
+            values.sort_by(|a, b| natural::compare(a, b));
+        }
+        if !values.is_empty() {
+            into.put(node.id, Slot::Values(Arc::new(Self(values))));
+        }
+    }
+
     pub(crate) fn position(&self, value: &str) -> Option<usize> {
         self.0.iter().position(|own| **own == *value)
     }
