@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use api::{Request, Role};
 use nix::unistd::{Uid, User};
 use serde::Deserialize;
-use tree::{Path, Tree, json};
+use tree::{Tree, json};
+
+use crate::datastore::{path_to, without};
 
 /// What somebody wants to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,8 +140,10 @@ impl Access {
     /// Of a configuration that keeps the rules of the modules.
     #[must_use]
     pub fn of(tree: &Tree) -> Self {
-        let Some(path) = Path::to(tree.schema(), &["access"]) else { return Access::default() };
-        let part: AccessTree = serde_json::from_value(json::entry_value(tree, &path)).unwrap_or_else(|error| {
+        let Some(path) = path_to(tree.schema(), &["access"]).filter(|path| tree.contains(path)) else {
+            return Access::default();
+        };
+        let part: AccessTree = serde_json::from_value(json::value(tree, &path)).unwrap_or_else(|error| {
             // Nobody but root gets in then.
             tracing::error!("access: {error}");
             AccessTree::default()
@@ -169,8 +173,8 @@ impl Access {
 /// What a user of this role gets to see of a configuration: keys and password hashes are for admins.
 #[must_use]
 pub fn visible(tree: &Tree, role: Role) -> Tree {
-    match Path::to(tree.schema(), &["access"]) {
-        Some(access) if role < Role::Admin => tree.without(&access),
+    match path_to(tree.schema(), &["access"]) {
+        Some(access) if role < Role::Admin => without(tree, &access),
         _ => tree.clone(),
     }
 }

@@ -2,8 +2,7 @@
 
 use api::{Changed, Format, LoadMode, Request, Source};
 use serde_json::Value;
-use tree::line::{self, Verb};
-use tree::{Path, Tree, json, set_lines, xml};
+use tree::{Defaults, Path, Tree, json, line, set_lines, xml};
 
 use crate::access;
 use crate::datastore::{ApplyError, Datastores, Options, read_text};
@@ -38,7 +37,7 @@ pub enum ConfigurationError {
 /// Where words from the top lead.
 fn path_of(datastores: &Datastores, words: &[String]) -> Result<Path, ConfigurationError> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    line::path(datastores.schema(), &Path::default(), &words, Verb::Show)
+    line::show(datastores.schema(), &Path::default(), &words)
         .map_err(|fault| ConfigurationError::Path(fault.to_string()))
 }
 
@@ -67,25 +66,24 @@ pub async fn answer(
 ) -> Result<Option<Value>, ConfigurationError> {
     let changed = |changes| Changed { changes, notes: Vec::new() };
     let value = match request {
-        Request::ShowConfiguration => json::value(&tree_of(datastores, session, Source::Running)?),
+        Request::ShowConfiguration => json::value(&tree_of(datastores, session, Source::Running)?, &Path::default()),
         Request::Schema => serde_json::to_value(&**datastores.schema())?,
         Request::ShowTree { source, path, format, defaults } => {
-            let mut tree = tree_of(datastores, session, source)?;
-            if defaults {
-                tree = tree.with_defaults();
-            }
+            let tree = tree_of(datastores, session, source)?;
+            let defaults = if defaults { Defaults::All } else { Defaults::Explicit };
             let at = path_of(datastores, &path)?;
             Value::String(match format {
                 Format::Set => set_lines::write(&tree, &at),
-                Format::Json => json::write(&tree, &at),
-                Format::Xml => xml::write(&tree, &at),
+                Format::Json => json::write(&tree, &at, defaults),
+                Format::Xml => xml::write(&tree, &at, defaults),
             })
         }
         Request::Keys { path, prefix } => {
             let tree = tree_of(datastores, session, Source::Candidate)?;
             let list = path_of(datastores, &path)?;
-            let keys = tree.keys(&list).filter(|key| key.starts_with(&prefix)).take(KEYS);
-            serde_json::to_value(keys.collect::<Vec<_>>())?
+            let keys = tree.keys(&list, &[]);
+            let keys: Vec<&str> = keys.into_iter().filter(|key| key.starts_with(&prefix)).take(KEYS).collect();
+            serde_json::to_value(keys)?
         }
         Request::Edit { lines } => {
             let candidate = session.candidate_mut(datastores);
@@ -155,7 +153,7 @@ fn load(
         LoadMode::Replace => (read_text(datastores.schema(), text).map_err(fault)?, Vec::new()),
         LoadMode::Merge => {
             let mut next = candidate.tree().clone();
-            next.merge_in(&read_text(datastores.schema(), text).map_err(fault)?);
+            next.overlay(&read_text(datastores.schema(), text).map_err(fault)?);
             (next, Vec::new())
         }
         LoadMode::Set => {

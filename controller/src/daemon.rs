@@ -107,7 +107,7 @@ pub enum StartError {
     Program(#[from] ProgramError),
     /// The YANG modules.
     #[error(transparent)]
-    Yang(#[from] yang::YangError),
+    Yang(#[from] yang::LoadError),
     /// The configuration, or what was kept of those before.
     #[error(transparent)]
     Beginning(#[from] BeginningError),

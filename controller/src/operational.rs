@@ -104,7 +104,7 @@ impl<T: Target> Desk<T> {
             below.insert("state".to_owned(), part(schema, state.id, &balancer));
         }
         let whole = json!({"sluice:port": ports, "sluice:ecofilter-balancer": below});
-        tree::json::from_value(schema, &whole).map_err(|faults| {
+        tree::json::read_at(schema, &tree::Path::default(), &whole).map_err(|faults| {
             let reasons: Vec<String> = faults.iter().map(ToString::to_string).collect();
             Refusal::State(reasons.join("; "))
         })

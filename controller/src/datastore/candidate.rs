@@ -54,7 +54,7 @@ impl Candidate {
             let by = format!("{} ({})", running.by.user, running.by.origin);
             let schema = running.tree.schema();
             let conflict = |conflict: tree::Conflict| Conflict {
-                words: conflict.path.in_words(schema),
+                words: conflict.words(schema),
                 path: conflict.path,
                 by: by.clone(),
             };

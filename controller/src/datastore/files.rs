@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use api::Format;
 use netconf::Datastore;
-use tree::{Schema, Tree, json, set_lines, xml};
+use tree::{Defaults, Schema, Tree, json, set_lines, xml};
 
 use super::journal::write_whole;
 use super::{ApplyError, Datastores, Options, Who};
@@ -60,9 +60,10 @@ pub fn read_text(schema: &Arc<Schema>, text: &str) -> Result<Tree, String> {
 #[must_use]
 pub fn write_text(tree: &Tree, path: &Path) -> String {
     let whole = tree::Path::default();
+    let explicit = Defaults::Explicit;
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("json") => json::write(tree, &whole),
-        Some("xml") => xml::write(tree, &whole),
+        Some("json") => json::write(tree, &whole, explicit),
+        Some("xml") => xml::write(tree, &whole, explicit),
         _ => set_lines::write(tree, &whole),
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tree::{Schema, Tree, json, set_lines};
+use tree::{Content, Schema, Tree, json, set_lines, words};
 
 /// Earlier configurations that are kept.
 pub const KEPT: usize = 50;
@@ -133,12 +133,37 @@ pub fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or_else(|_| String::new(), |id| id.trim().to_owned())
 }
 
+/// The `set` and `del` lines from one configuration to another.
+#[must_use]
+pub fn change_lines(from: &Tree, to: &Tree) -> Vec<String> {
+    let schema = from.schema();
+    let mut gone: Option<tree::Path> = None;
+    let mut lines = Vec::new();
+    for change in tree::diff(from, to) {
+        // What is below something that goes, goes with it.
+        if gone.as_ref().is_some_and(|gone| change.path.is_within(gone)) {
+            continue;
+        }
+        let path = change.path.words(schema);
+        match change.after {
+            None => {
+                lines.push(format!("del {path}"));
+                gone = Some(change.path);
+            }
+            Some(Content::Value(value)) => lines.push(format!("set {path} {}", words::quote(&value))),
+            Some(Content::There) => lines.push(format!("set {path}")),
+            Some(Content::Order(_)) => {}
+        }
+    }
+    lines
+}
+
 fn way(from: &Tree, to: &Tree) -> Way {
-    let lines = tree::change_lines(from, to);
+    let lines = change_lines(from, to);
     let mut there = from.clone();
     // Lines cannot say everything, such as another order of entries; then all of it is kept.
     let said = set_lines::read(&mut there, &lines.join("\n")).is_ok() && there == *to;
-    if said { Way::Lines(lines) } else { Way::Whole(json::value(to)) }
+    if said { Way::Lines(lines) } else { Way::Whole(json::value(to, &tree::Path::default())) }
 }
 
 fn go(from: &Tree, way: &Way) -> Result<Tree, String> {
@@ -153,7 +178,7 @@ fn go(from: &Tree, way: &Way) -> Result<Tree, String> {
 }
 
 fn whole(schema: &Arc<Schema>, value: &serde_json::Value) -> Result<Tree, String> {
-    json::from_value(schema, value)
+    json::read_at(schema, &tree::Path::default(), value)
         .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
@@ -344,7 +369,7 @@ impl Journal {
             by: revision.by.clone(),
             startup: self.startup.clone(),
             boot: self.boot.clone(),
-            configuration: json::value(&revision.tree),
+            configuration: json::value(&revision.tree, &tree::Path::default()),
         };
         let size = self.write_file(&self.directory.join("running.json"), &file)?;
         self.snapshot = (revision.sequence, size);

@@ -32,7 +32,7 @@ pub use beginning::{Beginning, BeginningError};
 pub use candidate::Candidate;
 pub use files::{StartupError, read_text};
 pub use journal::{Authorship, Journal, JournalError, Revision};
-pub use validation::{Invalid, site_of};
+pub use validation::{Invalid, path_to, site_of, without};
 
 use confirm::Pending;
 use revisions::Revisions;
@@ -424,7 +424,7 @@ impl Datastores {
             known.revisions.add(after.clone());
         }
         self.arm(who, &after);
-        let lines = tree::change_lines(&running.tree, &after.tree);
+        let lines = journal::change_lines(&running.tree, &after.tree);
         self.audit.record(who, "apply", options.comment.as_deref(), Ok(&lines));
         // Nobody needs to listen.
         let _ = self.changes.send(Change { revision: after, before: running, session: who.session });

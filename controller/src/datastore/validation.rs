@@ -1,10 +1,12 @@
 //! From a configuration to the site that it describes, through all rules.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::Value;
 use site::{Site, SiteError};
-use tree::{Path, Tree, json};
+use tree::data::Keys;
+use tree::{Defaults, Fields, Path, Schema, Tree, json};
 use yang::Yang;
 
 /// A configuration that breaks rules.
@@ -16,9 +18,6 @@ pub enum Invalid {
     /// Of this version of the balancer, or of what the modules cannot say.
     #[error(transparent)]
     Site(#[from] SiteError),
-    /// A fault of the model itself.
-    #[error("the configuration cannot be checked: {0}")]
-    Yang(#[from] yang::YangError),
 }
 
 fn lines(faults: &[impl fmt::Display]) -> String {
@@ -34,30 +33,56 @@ fn lines(faults: &[impl fmt::Display]) -> String {
 /// [`Invalid`], every fault of the first kind that there is.
 pub fn site_of(yang: &Yang, running: (&Tree, &Site), next: &Tree) -> Result<Site, Invalid> {
     let (tree, site) = running;
-    let Some(list) = Path::to(next.schema(), &["ecofilter-balancer", "flow"]) else {
+    let Some(list) = path_to(next.schema(), &["ecofilter-balancer", "flow"]) else {
         return whole(yang, next, None);
     };
-    let (rest, was) = (next.without(&list), tree.without(&list));
+    let (rest, was) = (without(next, &list), without(tree, &list));
     if rest != was {
         return whole(yang, next, Some(&list));
     }
-    let changed: Vec<(String, Option<Value>)> = tree
-        .entries_that_differ(next, &list)
-        .into_iter()
-        .map(|entry| {
-            let name = entry.last_key().unwrap_or_default().to_owned();
-            let value = next.contains(&entry).then(|| json::entry_value(next, &entry));
-            (name, value)
-        })
-        .collect();
     let mut few = rest;
-    for (name, value) in &changed {
-        if value.is_some() {
-            few.copy_from(next, &list.with_key(name));
-        }
+    let mut changed: Vec<(String, Option<Value>)> = Vec::new();
+    for path in differing(&list, tree, next) {
+        let name = path.0.last().and_then(|step| step.keys.first()).map(ToString::to_string).unwrap_or_default();
+        let value = next.contains(&path).then(|| {
+            few.overlay(&next.only(&path));
+            json::value(next, &path)
+        });
+        changed.push((name, value));
     }
     check(yang, &few)?;
     Ok(site.with_flows(changed)?)
+}
+
+/// The path of a node outside of lists.
+#[must_use]
+pub fn path_to(schema: &Schema, names: &[&str]) -> Option<Path> {
+    let mut path = Path::default();
+    for name in names {
+        path = path.child(schema.child(path.node(), name)?.id);
+    }
+    Some(path)
+}
+
+/// A configuration without what is at a path.
+#[must_use]
+pub fn without(tree: &Tree, path: &Path) -> Tree {
+    let mut rest = tree.clone();
+    rest.remove(path);
+    rest
+}
+
+/// Entries of a list that are not the same in two trees.
+fn differing(list: &Path, before: &Tree, after: &Tree) -> Vec<Path> {
+    let Some(node) = list.node() else { return Vec::new() };
+    let entries = |tree: &Tree| -> BTreeMap<Keys, Fields> {
+        tree.entries(list).map(|(keys, fields)| (keys.clone(), fields.clone())).collect()
+    };
+    let (before, after) = (entries(before), entries(after));
+    let parent = list.parent().unwrap_or_default();
+    let gone = before.keys().filter(|keys| !after.contains_key(*keys));
+    let others = after.iter().filter(|(keys, fields)| before.get(*keys) != Some(*fields)).map(|(keys, _)| keys);
+    gone.chain(others).map(|keys| parent.step(node, keys.clone())).collect()
 }
 
 /// The site of a configuration that nothing is known of.
@@ -65,17 +90,20 @@ pub fn site_of(yang: &Yang, running: (&Tree, &Site), next: &Tree) -> Result<Site
 /// # Errors
 /// [`Invalid`].
 pub fn site_from_nothing(yang: &Yang, next: &Tree) -> Result<Site, Invalid> {
-    whole(yang, next, Path::to(next.schema(), &["ecofilter-balancer", "flow"]).as_ref())
+    whole(yang, next, path_to(next.schema(), &["ecofilter-balancer", "flow"]).as_ref())
 }
 
 fn whole(yang: &Yang, next: &Tree, flows: Option<&Path>) -> Result<Site, Invalid> {
     check(yang, next)?;
-    let Some(list) = flows else { return Ok(Site::from_parts(&json::value(next), [])?) };
-    let rest = json::value(&next.without(list));
-    Ok(Site::from_parts(&rest, next.entries(list).map(|entry| json::entry_value(next, &entry)))?)
+    let Some(list) = flows else { return Ok(Site::from_parts(&json::value(next, &Path::default()), [])?) };
+    let rest = json::value(&without(next, list), &Path::default());
+    let (Some(node), parent) = (list.node(), list.parent().unwrap_or_default()) else {
+        return Ok(Site::from_parts(&rest, [])?);
+    };
+    let flows = next.entries(list).map(|(keys, _)| json::value(next, &parent.step(node, keys.clone())));
+    Ok(Site::from_parts(&rest, flows)?)
 }
 
 fn check(yang: &Yang, tree: &Tree) -> Result<(), Invalid> {
-    let faults = yang.validate(&json::write(tree, &Path::default()))?;
-    if faults.is_empty() { Ok(()) } else { Err(Invalid::Model(faults)) }
+    yang.validate(&json::write(tree, &Path::default(), Defaults::Explicit)).map_err(Invalid::Model)
 }

@@ -55,7 +55,7 @@ pub enum EarlyError {
 pub fn read(schema: &Arc<Schema>, text: &str) -> Result<Early, EarlyError> {
     let words = words::read(text)?;
     let (value, notes) = convert::convert(schema, &words).ok_or(EarlyError::Nothing)?;
-    let tree = json::from_value(schema, &value)
+    let tree = json::read_at(schema, &tree::Path::default(), &value)
         .map_err(|faults| EarlyError::Values(faults.iter().map(ToString::to_string).collect()))?;
     Ok(Early { tree, notes })
 }

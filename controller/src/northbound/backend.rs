@@ -9,7 +9,7 @@ use netconf::{
     Access as Needed, Action, Backend, Caller, Commit, Credentials, Datastore, Ending, ErrorPath, Login, Module,
     Notification, Pending, Refusal, RpcError, Tag,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::broadcast;
 use tree::{NodeId, Path, Schema, Tree};
 
@@ -107,7 +107,7 @@ fn refusal_of(schema: &Schema, invalid: &Invalid) -> Refusal {
             let errors = faults.iter().map(|fault| {
                 let mut error = RpcError::new(tag_of(fault.kind), fault.to_string());
                 error.app_tag.clone_from(&fault.app_tag);
-                error.path = Path::parse(schema, &fault.instance).ok().map(|path| ErrorPath::of(schema, &path));
+                error.path = Some(ErrorPath::of(schema, &fault.at));
                 error
             });
             Refusal(errors.collect())
@@ -289,8 +289,11 @@ impl<T: Target> Backend for Northbound<T> {
     async fn call(&self, caller: &Caller, rpc: NodeId, input: Tree) -> Result<Option<Tree>, Refusal> {
         let schema = self.datastores().schema().clone();
         let name = schema.node(rpc).name.clone();
-        let written = tree::json::value(&input, &Path::default(), tree::Defaults::Explicit);
-        let given = written.as_object().and_then(|object| object.values().next()).cloned().unwrap_or_default();
+        let part = |name: &str| {
+            let below = schema.child(Some(rpc), name).map(|node| node.id);
+            below.map_or_else(Path::default, |below| Path::default().child(rpc).child(below))
+        };
+        let given = tree::json::value(&input, &part("input"));
         let text = |leaf: &str| given[leaf].as_str().unwrap_or_default().to_owned();
         match name.as_str() {
             "set-bypass-ecofilter-unit" => {
@@ -318,8 +321,8 @@ impl<T: Target> Backend for Northbound<T> {
                     .filter(|(_, value)| !value.is_null())
                     .map(|(name, value)| (name.clone(), value.clone()))
                     .collect();
-                let whole = json!({ format!("{}:{name}", schema.module_of(schema.node(rpc)).name): answer });
-                let output = tree::json::from_value(&schema, &whole).map_err(|faults| {
+                let output = tree::json::read_at(&schema, &part("output"), &answer.into());
+                let output = output.map_err(|faults| {
                     let reasons: Vec<String> = faults.iter().map(ToString::to_string).collect();
                     Refusal::from(RpcError::new(Tag::OperationFailed, reasons.join("; ")))
                 })?;
@@ -346,8 +349,19 @@ impl<T: Target> Backend for Northbound<T> {
         expression: &str,
         prefixes: &BTreeMap<String, String>,
     ) -> Option<Result<Tree, RpcError>> {
-        let _ = (tree, expression, prefixes);
-        None
+        let data = tree::json::write(tree, &Path::default(), tree::Defaults::Explicit);
+        let prefixes: Vec<(&str, &str)> =
+            prefixes.iter().map(|(prefix, namespace)| (prefix.as_str(), namespace.as_str())).collect();
+        Some(match self.datastores().yang().xpath(&data, expression, &prefixes) {
+            Ok(paths) => {
+                let mut selected = Tree::new(tree.schema().clone());
+                for path in paths {
+                    selected.overlay(&tree.only(&path));
+                }
+                Ok(selected)
+            }
+            Err(error) => Err(RpcError::bad_element("filter", error.to_string())),
+        })
     }
 
     fn subscribe(&self) -> broadcast::Receiver<Notification> {

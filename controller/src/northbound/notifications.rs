@@ -7,7 +7,7 @@ use api::Event;
 use netconf::Notification;
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
-use tree::Schema;
+use tree::{Path, Schema};
 
 use crate::datastore::Change;
 
@@ -38,7 +38,7 @@ pub async fn forward(
                 Err(Closed) => return,
             },
         };
-        match tree::json::from_value(&schema, &json!({ format!("sluice:{name}"): body })) {
+        match tree::json::read_at(&schema, &Path::default(), &json!({ format!("sluice:{name}"): body })) {
             // Nobody needs to listen.
             Ok(body) => drop(to.send(Notification { time: SystemTime::now(), body: Arc::new(body) })),
             Err(faults) => {

@@ -8,11 +8,16 @@ use std::time::{Duration, Instant};
 
 use api::{Applied, Event, Request, Response, UnitMode};
 use controller::clock;
-use controller::difference::{Entries, by_place};
+use controller::access::Access;
+use controller::audit::Audit;
+use controller::carriers;
+use controller::datastore::{Beginning, Datastores};
+use controller::difference::Tables;
 use controller::engine::{Command, Engine, EngineError};
 use controller::event::Events;
 use controller::keepalives::Keepalives;
-use controller::show::{Carriers, Desk, Rates};
+use controller::session::Session;
+use controller::show::{Desk, Rates};
 use controller::state_dir::{Kept, StateDir};
 use controller::target::{Chaos, PacketIn, Standing, Target, TargetError};
 use dataplane::entry::{Entry, P4Id, Update};
@@ -92,8 +97,8 @@ impl Plane {
         self.standing.send_replace(Standing::Primary(connection));
     }
 
-    pub(crate) fn tables(&self) -> Entries {
-        by_place(self.device.entries(None))
+    pub(crate) fn tables(&self) -> Tables {
+        Tables::of(self.device.entries(None))
     }
 
     fn gone(&self) -> Result<(), TargetError> {
@@ -227,10 +232,10 @@ impl Lab {
         state: &Path,
         chaos: f64,
     ) -> Self {
-        let site = Site::from_json(text).unwrap();
-        cable(&plane, &site);
+        cable(&plane, &Site::from_json(text).unwrap());
         let config_file = state.join("site.json");
         std::fs::write(&config_file, text).unwrap();
+        let yang = Arc::new(yang::Yang::load().unwrap());
         let target = Arc::new(Chaos::new(Shared(plane.clone()), chaos));
         let events = Arc::new(Events::open(1, None).unwrap());
         let (keepalives, changes) = Keepalives::start(target.clone(), packets).unwrap();
@@ -244,18 +249,24 @@ impl Lab {
             std::thread::sleep(Duration::from_millis(1));
         };
         let kept: Kept = state_dir.load().unwrap();
+        let beginning = Beginning::find(&yang, Some(&config_file), state).unwrap();
+        let site = beginning.site.clone();
         let engine =
             Engine::new(target.clone(), keepalives.clone(), events.clone(), state_dir, kept, site, false);
         let (commands, received) = mpsc::channel(16);
+        let audit = Arc::new(Audit::open(state).unwrap());
+        let datastores =
+            Datastores::new(yang, commands.clone(), events.clone(), audit.clone(), beginning);
         let desk = Arc::new(Desk {
             target,
             view: engine.view(),
             keepalives,
             events,
             commands: commands.clone(),
-            carriers: Carriers::default(),
+            carriers: carriers::Known::default(),
             started: clock::now(),
-            config_file,
+            datastores,
+            audit,
             device_id: 1,
             election_id: 1,
             rates: Mutex::new(Rates::default()),
@@ -267,9 +278,9 @@ impl Lab {
 
     pub(crate) async fn apply(&self, text: &str) -> Result<Applied, EngineError> {
         let (answer, result) = oneshot::channel();
-        let site = Box::new(Site::from_json(text).unwrap());
+        let site = Arc::new(Site::from_json(text).unwrap());
         let origin = "test".to_owned();
-        self.commands.send(Command::Apply { site, loaded: None, origin, answer }).await.unwrap();
+        self.commands.send(Command::Apply { site, origin, answer }).await.unwrap();
         result.await.unwrap()
     }
 
@@ -281,10 +292,16 @@ impl Lab {
     }
 
     pub(crate) async fn ask(&self, request: Request) -> serde_json::Value {
-        match self.desk.answer(request).await {
+        match self.desk.answer(&mut self.session(), request).await {
             Response::Ok(value) => value,
             Response::Error(reason) => panic!("refused: {reason}"),
         }
+    }
+
+    /// A session of root at the Unix socket.
+    pub(crate) fn session(&self) -> Session {
+        let (user, role) = Access::default().of_peer(0).unwrap();
+        Session::new(user, role, "cli")
     }
 
     pub(crate) fn ask_state(&self) -> &'static str {
@@ -323,9 +340,9 @@ impl Lab {
     }
 
     /// What the tables should be by what the controller knows.
-    pub(crate) fn wanted(&self) -> Entries {
+    pub(crate) fn wanted(&self) -> Tables {
         let view = self.desk.view.load();
-        by_place(site::desired(&view.site, &view.ids, &view.condition))
+        Tables::of(site::desired(&view.site, &view.ids, &view.condition))
     }
 }
 

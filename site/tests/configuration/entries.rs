@@ -61,7 +61,7 @@ proptest! {
             prop_assert!(served.iter().all(|bucket| own.contains(&bucket.2) && u16::from(bucket.3) < unit.cores));
         }
         // A flow is a rule for each family that it can match and each link that it names.
-        for flow in &site.flows {
+        for flow in site.flows.values() {
             let own = entries.iter().filter(|entry| entry.metadata == flow.name.as_bytes()).count();
             prop_assert_eq!(own, flow.matches.len() * flow.links.len().max(1));
         }

@@ -6,6 +6,7 @@ mod generate;
 mod numbers;
 mod refusals;
 mod shape;
+mod changes;
 mod warnings;
 
 use serde_json::Value;

@@ -27,8 +27,8 @@ fn lists_of(tree: &mut Value) -> Vec<&mut Vec<Value>> {
 
 /// The table priorities put flows in the order of the contract.
 fn ordered(site: &Site, ids: &Ids) {
-    for one in &site.flows {
-        for other in &site.flows {
+    for one in site.flows.values() {
+        for other in site.flows.values() {
             let wins =
                 one.priority > other.priority || one.priority == other.priority && one.name < other.name;
             assert!(!wins || ids.flows[&one.name] > ids.flows[&other.name], "{} {}", one.name, other.name);

@@ -9,7 +9,7 @@ fn at(rest: &str) -> String {
 }
 
 fn warned(tree: &Value, path: &str, text: &str) -> bool {
-    good(tree).warnings.iter().any(|warning| warning.path.contains(path) && warning.text.contains(text))
+    good(tree).warnings().iter().any(|warning| warning.path.contains(path) && warning.text.contains(text))
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn llc_conditions_are_for_frames_without_ipv6_and_a_flow_that_never_matches_is_w
     use dataplane::tables::Family;
     let flow = |conditions: Value| with(example(), &at("/flow/0/match"), conditions);
     let families = |conditions: Value| -> Vec<Family> {
-        good(&flow(conditions)).flows[0].matches.iter().map(|(family, _)| *family).collect()
+        good(&flow(conditions)).flows["bgp"].matches.iter().map(|(family, _)| *family).collect()
     };
     assert_eq!(families(json!({"llc-dsap": 66})), [Family::V4]);
     assert_eq!(families(json!({"llc-ssap": 66, "ip-version": 4})), [Family::V4]);
