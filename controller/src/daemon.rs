@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
+use dataplane::PortId;
 use dataplane::target::{BMV2, TargetProfile};
 use swpipe::io::link_watch::{LinkState, LinkWatch};
 use swpipe::run::{Options as PipelineOptions, Pipeline, PortSpec};
@@ -20,10 +22,13 @@ use crate::show::{Carriers, Desk, Rates};
 use crate::socket;
 use crate::state_dir::{Kept, StateDir, digest};
 use crate::target::{Chaos, P4rt, Program, ProgramError};
+use crate::view::View;
 use site::Site;
 
 /// How long frames that are at an appliance get to come back before an embedded pipeline ends.
 const DRAIN: Duration = Duration::from_millis(200);
+/// How soon ports of another configuration are followed.
+const CARRIERS_LOOK: Duration = Duration::from_millis(500);
 
 /// Which data plane.
 #[derive(Clone, Debug)]
@@ -189,8 +194,6 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
     let target = Arc::new(Chaos::new(target, settings.chaos));
     let (keepalives, changes) = Keepalives::start(target.clone(), packets)?;
     let carriers = Carriers::default();
-    watch_carriers(&site, &keepalives, &events, &carriers);
-
     let engine = Engine::new(
         target.clone(),
         keepalives.clone(),
@@ -198,8 +201,9 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
         state_dir,
         kept,
         site,
-        pipeline.is_some(),
+        pipeline.as_ref().map(|pipeline| pipeline.ports().clone()),
     );
+    watch_carriers(engine.view(), &keepalives, &events, &carriers);
     let (commands, received) = mpsc::channel(64);
     let desk = Arc::new(Desk {
         target,
@@ -278,51 +282,75 @@ async fn reload(path: &Path, commands: &mpsc::Sender<Command>, events: &Events) 
     }
 }
 
-/// Follows the carrier of ports whose interfaces are on this machine, on a thread of its own.
-fn watch_carriers(site: &Site, keepalives: &Keepalives, events: &Arc<Events>, carriers: &Carriers) {
-    let ports: Vec<(String, dataplane::PortId, String)> = site
-        .ports
+/// A port whose carrier is followed.
+type WatchedPort = (String, PortId, String);
+
+/// Ports of the configuration whose interfaces may be on this machine: interface, number, name.
+fn watched_ports(site: &Site) -> Vec<WatchedPort> {
+    site.ports
         .values()
         .filter_map(|port| Some((port.interface.clone()?, port.id, port.name.clone())))
-        .collect();
-    if ports.is_empty() {
-        return;
-    }
-    let interfaces: Vec<&str> = ports.iter().map(|(interface, ..)| interface.as_str()).collect();
-    let mut watch = match LinkWatch::open(&interfaces) {
-        Ok(watch) => watch,
-        Err(error) => {
-            tracing::warn!("carrier of ports is not watched, keep-alives alone decide: {error}");
-            return;
-        }
-    };
+        .collect()
+}
+
+/// Follows the carrier of the running configuration's ports, on a thread of its own.
+fn watch_carriers(
+    view: Arc<ArcSwap<View>>,
+    keepalives: &Keepalives,
+    events: &Arc<Events>,
+    carriers: &Carriers,
+) {
     let (keepalives, events, carriers) = (keepalives.clone(), events.clone(), carriers.clone());
     let spawned = thread::Builder::new().name("carriers".to_owned()).spawn(move || {
-        let mut known: BTreeMap<usize, bool> = BTreeMap::new();
+        let mut known: BTreeMap<WatchedPort, bool> = BTreeMap::new();
         let mut ended = false;
         while !ended {
-            let waited = watch.wait(Some(Duration::from_secs(1)), &mut |change| {
-                let present = change.state == LinkState::Up;
-                let Some((interface, id, name)) = ports.get(change.port) else { return };
-                if known.insert(change.port, present) == Some(present) {
+            let ports = watched_ports(&view.load().site);
+            // What is not followed any more is taken to be there, and keep-alives alone decide.
+            known.retain(|port, present| {
+                let (_, id, name) = port;
+                if ports.contains(port) {
+                    return true;
+                }
+                carriers.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+                if !*present {
+                    ended |= keepalives.tell(LivenessCommand::Carrier { port: *id, present: true }).is_err();
+                }
+                false
+            });
+            let interfaces: Vec<&str> = ports.iter().map(|(interface, ..)| interface.as_str()).collect();
+            let mut watch = match LinkWatch::open(&interfaces) {
+                Ok(watch) => watch,
+                Err(error) => {
+                    tracing::warn!("carrier of ports is not watched, keep-alives alone decide: {error}");
                     return;
                 }
-                carriers.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), present);
-                let words = |present| if present { "carrier" } else { "no-carrier" };
-                ended |= keepalives.tell(LivenessCommand::Carrier { port: *id, present }).is_err();
-                events.log(
-                    News::now(
-                        if present { "info" } else { "warning" },
-                        "port",
-                        name,
-                        format!("interface {interface}: {:?}", change.state),
-                    )
-                    .change(words(!present), words(present)),
-                );
-            });
-            if let Err(error) = waited {
-                tracing::warn!("carrier of ports is not watched any more: {error}");
-                return;
+            };
+            while !ended && watched_ports(&view.load().site) == ports {
+                let waited = watch.wait(Some(CARRIERS_LOOK), &mut |change| {
+                    let present = change.state == LinkState::Up;
+                    let Some(port) = ports.get(change.port) else { return };
+                    let (interface, id, name) = port;
+                    if known.insert(port.clone(), present) == Some(present) {
+                        return;
+                    }
+                    carriers.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), present);
+                    let words = |present| if present { "carrier" } else { "no-carrier" };
+                    ended |= keepalives.tell(LivenessCommand::Carrier { port: *id, present }).is_err();
+                    events.log(
+                        News::now(
+                            if present { "info" } else { "warning" },
+                            "port",
+                            name,
+                            format!("interface {interface}: {:?}", change.state),
+                        )
+                        .change(words(!present), words(present)),
+                    );
+                });
+                if let Err(error) = waited {
+                    tracing::warn!("carrier of ports is not watched any more: {error}");
+                    return;
+                }
             }
         }
     });

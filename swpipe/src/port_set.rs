@@ -274,8 +274,7 @@ impl PortSet {
         // Another pipeline may have the interfaces once nothing of them is open.
         drop((old, old_ways));
         state.claims.extend(claims);
-        let in_use: BTreeSet<String> =
-            state.ports.values().map(|port| port.spec.interface.clone()).collect();
+        let in_use: BTreeSet<String> = state.ports.values().map(|port| port.spec.interface.clone()).collect();
         state.claims.retain(|interface, _| in_use.contains(interface));
         state.phase = Phase::Ready;
     }

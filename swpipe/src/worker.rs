@@ -374,8 +374,7 @@ impl Worker {
         let (counters, out, port) = (&*self.counters, &mut self.out, inlet.port);
         // A ring's worth and more; one that could not be held would never end.
         for _ in 0..LEFT_BATCHES {
-            let received =
-                inlet.receiver.receive(&mut |frames| forward(tables, counters, port, frames, out));
+            let received = inlet.receiver.receive(&mut |frames| forward(tables, counters, port, frames, out));
             out.flush();
             if received == 0 {
                 break;

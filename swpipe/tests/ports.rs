@@ -251,8 +251,7 @@ fn an_interface_moves_to_another_port_number() {
         passes(&hosts[0], &hosts[1], 4);
 
         // Two links change cables; port 1 gets an interface that was none's.
-        let swapped =
-            [spec(1, "p5", 1500), spec(2, "p4", 1500), spec(7, "p3", 1500), spec(8, "p2", 1500)];
+        let swapped = [spec(1, "p5", 1500), spec(2, "p4", 1500), spec(7, "p3", 1500), spec(8, "p2", 1500)];
         pipeline.set_ports(&swapped).unwrap();
         for (from, to) in [(4, 3), (3, 4), (2, 1), (1, 2)] {
             passes(&hosts[from], &hosts[to], 5);

@@ -379,9 +379,7 @@ impl Process {
     fn lines(&mut self) -> mpsc::Receiver<String> {
         let (said, lines) = mpsc::channel();
         let stderr = BufReader::new(self.0.stderr.take().unwrap());
-        std::thread::spawn(move || {
-            stderr.lines().map_while(Result::ok).try_for_each(|line| said.send(line))
-        });
+        std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| said.send(line)));
         lines
     }
 

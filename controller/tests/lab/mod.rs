@@ -245,7 +245,7 @@ impl Lab {
         };
         let kept: Kept = state_dir.load().unwrap();
         let engine =
-            Engine::new(target.clone(), keepalives.clone(), events.clone(), state_dir, kept, site, false);
+            Engine::new(target.clone(), keepalives.clone(), events.clone(), state_dir, kept, site, None);
         let (commands, received) = mpsc::channel(16);
         let desk = Arc::new(Desk {
             target,
