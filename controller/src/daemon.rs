@@ -203,7 +203,7 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
         state_dir,
         kept,
         site,
-        pipeline.is_some(),
+        pipeline.as_ref().map(|pipeline| pipeline.ports().clone()),
     );
     if let Some(reason) = &beginning.held {
         engine.hold(reason.clone());

@@ -15,6 +15,8 @@ use liveness::{
     UnitKey, UnitState,
 };
 use site::{Condition, Ids, PairName, PairRole, Site, UnitForwarding};
+use swpipe::port_set::PortSet;
+use swpipe::run::PortSpec;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock;
@@ -103,9 +105,9 @@ pub enum EngineError {
     /// A device that is left as it is.
     #[error("{0}")]
     Held(String),
-    /// Ports that only a restart can open.
-    #[error("{0}")]
-    Ports(String),
+    /// Ports that the embedded pipeline cannot open.
+    #[error(transparent)]
+    Ports(#[from] swpipe::run::RunError),
     /// A configuration that the target has no room for.
     #[error(transparent)]
     Site(#[from] site::SiteError),
@@ -142,8 +144,8 @@ pub struct Engine<T> {
     view: Arc<ArcSwap<View>>,
     /// Why the device, although it is connected, cannot be brought to what is wanted.
     trouble: watch::Sender<Option<String>>,
-    /// Ports with interfaces of an embedded pipeline, which stay as they are.
-    fixed_ports: bool,
+    /// Ports of an embedded pipeline.
+    ports: Option<PortSet>,
 }
 
 impl<T: Target> Engine<T> {
@@ -155,7 +157,7 @@ impl<T: Target> Engine<T> {
         state_dir: StateDir,
         kept: Kept,
         site: Arc<Site>,
-        fixed_ports: bool,
+        ports: Option<PortSet>,
     ) -> Self {
         let ids = Ids::allocate(&site, &Ids::default());
         let condition = Condition::with_up(&site, |_| false);
@@ -187,7 +189,7 @@ impl<T: Target> Engine<T> {
             cabling: BTreeMap::new(),
             view: Arc::new(ArcSwap::from_pointee(view)),
             trouble: watch::Sender::new(None),
-            fixed_ports,
+            ports,
         }
     }
 
@@ -668,9 +670,6 @@ impl<T: Target> Engine<T> {
 
     /// Numbers of a site that could be put in force, for all that is known before anything is touched.
     fn checked(&self, site: &Site) -> Result<Ids, EngineError> {
-        if self.fixed_ports {
-            same_ports(&self.site, site)?;
-        }
         site.fits(self.target.profile())?;
         let mut previous = self.ids.clone();
         for link in self.site.moved_links(site) {
@@ -738,7 +737,14 @@ impl<T: Target> Engine<T> {
             }
             updates.in_order()
         });
+        // New ports are open before the tables send frames to them, and gone ones close after; a change that does
+        // not get that far is taken back.
+        let opening = match &self.ports {
+            Some(ports) => Some(tokio::task::block_in_place(|| ports.open(&PortSpec::of_site(&site)))?),
+            None => None,
+        };
         if let Err(cause) = self.target.write(updates.clone()).await {
+            tokio::task::block_in_place(|| drop(opening));
             if emptied || !matches!(cause, TargetError::Refused { .. }) {
                 self.actual = None;
                 if self.repair().await.is_err() {
@@ -746,6 +752,9 @@ impl<T: Target> Engine<T> {
                 }
             }
             return Err(cause.into());
+        }
+        if let Some(opening) = opening {
+            tokio::task::block_in_place(|| opening.commit());
         }
         let mut warnings: Vec<String> = site.warnings().iter().map(ToString::to_string).collect();
         for link in &self.site.links {
@@ -836,33 +845,6 @@ impl<T: Target> Engine<T> {
         let wanted = self.wanted();
         self.change_to(wanted).await?;
         Ok(())
-    }
-}
-
-/// An embedded pipeline opens its interfaces once.
-fn same_ports(running: &Site, next: &Site) -> Result<(), EngineError> {
-    let ports = |site: &Site| -> BTreeMap<String, (u16, String)> {
-        site.ports
-            .values()
-            .filter_map(|port| Some((port.interface.clone()?, (port.id.0, port.name.clone()))))
-            .collect()
-    };
-    let (running, next) = (ports(running), ports(next));
-    let moved = |(interface, port): (&String, &(u16, String))| {
-        (running.get(interface).map(|other| other.0) != Some(port.0))
-            .then(|| (interface.clone(), port.1.clone()))
-    };
-    let gone = running.iter().find(|(interface, _)| !next.contains_key(*interface));
-    match (next.iter().find_map(moved), gone) {
-        (Some((interface, port)), _) => Err(EngineError::Ports(format!(
-            "port {port}: interface {interface} is not open as this port; the embedded pipeline opens its interfaces \
-             at the start: restart sluiced with this configuration"
-        ))),
-        (None, Some((interface, (_, port)))) => Err(EngineError::Ports(format!(
-            "port {port}: interface {interface} is open and not in this configuration; the embedded pipeline opens \
-             its interfaces at the start: restart sluiced with this configuration"
-        ))),
-        (None, None) => Ok(()),
     }
 }
 

@@ -13,6 +13,7 @@ pub mod io;
 pub mod packet_io;
 pub mod pipeline;
 pub mod port_links;
+pub mod port_set;
 pub mod priority;
 pub mod replay;
 pub mod run;

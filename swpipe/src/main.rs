@@ -8,7 +8,7 @@ use dataplane::Side;
 use dataplane::target::TargetProfile;
 use site::Site;
 use swpipe::io::Backend;
-use swpipe::replay::{Replay, program, replay};
+use swpipe::replay::{Replay, entries, replay};
 use swpipe::run::{Options, Pipeline, PortSpec};
 use swpipe::server::Listen;
 use tokio::signal::unix::{SignalKind, signal};
@@ -26,7 +26,7 @@ struct Arguments {
 enum Command {
     /// Forward frames between the configuration's interfaces, as a controller says over P4Runtime.
     Run {
-        /// Configuration, RFC 7951 JSON; its ports with an `interface` are the pipeline's.
+        /// Configuration, RFC 7951 JSON; its ports with an `interface` are the pipeline's. Read again on SIGHUP.
         #[arg(long)]
         config: PathBuf,
         /// Address of the P4Runtime server: unix:/PATH, tcp://IP:PORT or IP:PORT.
@@ -35,7 +35,7 @@ enum Command {
         /// How interfaces are read and written.
         #[arg(long, default_value = "af-packet")]
         io: Backend,
-        /// Workers; one a core by default, and no more than ports.
+        /// Workers; one a core by default.
         #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
         workers: Option<u16>,
         /// Bind each worker to a core of its own.
@@ -116,11 +116,10 @@ fn load_for(path: &PathBuf, profile: &TargetProfile) -> Result<Site, String> {
 
 fn run(command: Command) -> Result<(), String> {
     match command {
-        Command::Run { config, listen, io, workers, pin, device_id, profile } => forward(
-            &load_for(&config, profile)?,
-            &Options { backend: io, workers: workers.map(usize::from), pin, device_id, profile },
-            &listen,
-        ),
+        Command::Run { config, listen, io, workers, pin, device_id, profile } => {
+            let options = Options { backend: io, workers: workers.map(usize::from), pin, device_id, profile };
+            forward(&config, &load_for(&config, profile)?, &options, &listen)
+        }
         Command::ConfigHash { config } => {
             let (units, device) = load(&config)?.config_hashes();
             for (unit, digest) in units {
@@ -152,7 +151,7 @@ fn run(command: Command) -> Result<(), String> {
 /// Runs the pipeline until SIGTERM or SIGINT.
 ///
 /// Until a controller has programmed it, links are bypassed as the configuration has them: it fails open.
-fn forward(site: &Site, options: &Options, listen: &Listen) -> Result<(), String> {
+fn forward(config: &PathBuf, site: &Site, options: &Options, listen: &Listen) -> Result<(), String> {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
     tracing_subscriber::fmt().with_env_filter(filter).with_ansi(ansi).with_writer(std::io::stderr).init();
@@ -168,14 +167,25 @@ fn forward(site: &Site, options: &Options, listen: &Listen) -> Result<(), String
         let say = |error: std::io::Error| format!("cannot catch signals: {error}");
         let mut terminate = signal(SignalKind::terminate()).map_err(say)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(say)?;
+        let mut hangup = signal(SignalKind::hangup()).map_err(say)?;
         let pipeline =
             Pipeline::start(&PortSpec::of_site(site), options).map_err(|error| error.to_string())?;
-        program(pipeline.device(), site, |_| false).map_err(|error| error.to_string())?;
+        pipeline.set_initial_tables(&entries(site, |_| false).1);
         let serving = pipeline.serve(listen).await.map_err(|error| error.to_string())?;
-        tracing::info!("swpipe: ready, {} ports, P4Runtime on {}", pipeline.ports(), serving.address());
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        tracing::info!(
+            "swpipe: ready, {} ports, P4Runtime on {}",
+            pipeline.ports().len(),
+            serving.address()
+        );
+        loop {
+            tokio::select! {
+                _ = hangup.recv() => match tokio::task::block_in_place(|| reload(&pipeline, config, options)) {
+                    Ok(()) => tracing::info!("swpipe: {} read, {} ports", config.display(), pipeline.ports().len()),
+                    Err(error) => tracing::error!("swpipe: refused, nothing changed: {error}"),
+                },
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+            }
         }
         tracing::info!("swpipe: stopping");
         drop(serving);
@@ -188,6 +198,15 @@ fn forward(site: &Site, options: &Options, listen: &Listen) -> Result<(), String
         }
         Ok(())
     })
+}
+
+/// Takes the ports from the configuration as it is now, and the tables while no controller has set any.
+fn reload(pipeline: &Pipeline, config: &PathBuf, options: &Options) -> Result<(), String> {
+    let site = load_for(config, options.profile)?;
+    let opening = pipeline.ports().open(&PortSpec::of_site(&site)).map_err(|error| error.to_string())?;
+    pipeline.set_initial_tables(&entries(&site, |_| false).1);
+    opening.commit();
+    Ok(())
 }
 
 fn main() -> ExitCode {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dataplane::frame::ETHERNET_HEADER;
@@ -16,7 +16,6 @@ use crate::device::Device;
 use crate::io::interface::Interface;
 use crate::io::{Edit, IoError, KeepAliveReceiver, KeepAliveSender, Sender, keep_alive};
 use crate::tables::Ports;
-use crate::worker::PortSenders;
 
 /// Longest wait for keep-alives: how soon a change of the ports' roles, or the end, is noticed.
 const WAIT: Duration = Duration::from_millis(50);
@@ -62,39 +61,37 @@ pub struct PacketOut {
 
 struct Ways {
     counters: Arc<Block>,
-    keep_alives: Option<Box<dyn KeepAliveSender>>,
-    /// By port: place in the list that `keep_alives` was opened with, and a sender for all else.
-    ports: HashMap<PortId, (usize, Box<dyn Sender>)>,
+    ports: HashMap<PortId, Way>,
+}
+
+/// How packets leave by a port.
+pub struct Way {
+    /// For keep-alives, opened with the port's interface alone; without it they leave as all else does.
+    pub keep_alives: Option<Box<dyn KeepAliveSender>>,
+    /// For all else.
+    pub sender: Box<dyn Sender>,
 }
 
 impl PacketOut {
-    /// Sends keep-alives by `keep_alives`, which was opened with the interfaces of `ports` in this order,
-    /// and other frames by the ports' senders.
+    /// Sends by the ports that are put in.
     #[must_use]
-    pub fn new(
-        device: Arc<Device>,
-        keep_alives: Option<Box<dyn KeepAliveSender>>,
-        ports: PortSenders,
-    ) -> Self {
+    pub fn new(device: Arc<Device>) -> Self {
         let counters = device.counters().block();
-        let ports = ports.into_iter().enumerate().map(|(at, (port, sender))| (port, (at, sender))).collect();
-        PacketOut { device, ways: Arc::new(Mutex::new(Ways { counters, keep_alives, ports })) }
+        PacketOut { device, ways: Arc::new(Mutex::new(Ways { counters, ports: HashMap::new() })) }
     }
 
-    /// Sends by `sender`, and keep-alives by the interface that now has the port's name.
-    ///
-    /// # Errors
-    /// No such interface; the old ways stay then.
-    pub fn reopen(&self, port: PortId, sender: Box<dyn Sender>) -> Result<(), IoError> {
-        let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
-        let Ways { keep_alives, ports, .. } = &mut *ways;
-        if let Some((at, old)) = ports.get_mut(&port) {
-            if let Some(keep_alives) = keep_alives {
-                keep_alives.reopen(*at)?;
-            }
-            *old = sender;
-        }
-        Ok(())
+    /// Sends by this way from now on; the port's old one.
+    pub fn put(&self, port: PortId, way: Way) -> Option<Way> {
+        self.ways().ports.insert(port, way)
+    }
+
+    /// Sends no more by a port; its way.
+    pub fn take(&self, port: PortId) -> Option<Way> {
+        self.ways().ports.remove(&port)
+    }
+
+    fn ways(&self) -> MutexGuard<'_, Ways> {
+        self.ways.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a frame by a port at once. A keep-alive gets its transmit time; another frame leaves as it is.
@@ -110,16 +107,16 @@ impl PacketOut {
         if is_keep_alive && length < TRANSMIT_TIME_OFFSET + size_of::<u64>() {
             return Err(PacketOutFault::Short(length));
         }
-        let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
-        let Ways { counters, keep_alives, ports } = &mut *ways;
-        let (at, sender) = ports.get_mut(&id).ok_or(PacketOutFault::NoPort(port))?;
+        let mut ways = self.ways();
+        let Ways { counters, ports } = &mut *ways;
+        let Way { keep_alives, sender } = ports.get_mut(&id).ok_or(PacketOutFault::NoPort(port))?;
         if !self.device.snapshot().load().mtus.admits(id, length) {
             return Err(PacketOutFault::Long { port: id, length });
         }
         match keep_alives {
             Some(keep_alives) if is_keep_alive => {
                 keep_alives
-                    .send(*at, &mut frame)
+                    .send(0, &mut frame)
                     .map_err(|source| PacketOutFault::System { port: id, source })?;
             }
             _ => {
@@ -138,25 +135,47 @@ impl PacketOut {
 /// Where arrived keep-alives go; must not block. `false` where there is no room or nobody to read.
 pub type Deliver = Box<dyn Fn(PortId, &[u8], Nanos) -> bool + Send>;
 
-/// An open path, and its ports in the order of its interfaces.
-type Listening = (Option<Box<dyn KeepAliveReceiver>>, Vec<PortId>);
+/// The ports of a [`KeepAliveInlet`], which may change while it runs.
+#[derive(Clone, Default)]
+pub struct InletPorts(Arc<Listed>);
+
+#[derive(Default)]
+struct Listed {
+    interfaces: Mutex<Vec<(PortId, String)>>,
+    /// The list is another, or an interface was created anew: what listens by its old index hears nothing.
+    stale: AtomicBool,
+}
+
+impl InletPorts {
+    /// These ports from now on, with their interfaces.
+    pub fn set(&self, interfaces: Vec<(PortId, String)>) {
+        *self.0.interfaces.lock().unwrap_or_else(PoisonError::into_inner) = interfaces;
+        self.refresh();
+    }
+
+    /// Listens anew: an interface was created anew.
+    pub fn refresh(&self) {
+        self.0.stale.store(true, Relaxed);
+    }
+
+    fn list(&self) -> Vec<(PortId, String)> {
+        self.0.interfaces.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 /// Receives keep-alives on the ports that the tables make pair ports.
 pub struct KeepAliveInlet {
     device: Arc<Device>,
-    /// Interfaces of ports.
-    interfaces: Vec<(PortId, String)>,
+    ports: InletPorts,
     deliver: Deliver,
     undelivered: Arc<AtomicU64>,
-    /// An interface was created anew: what listens by its old index hears nothing.
-    stale: Arc<AtomicBool>,
 }
 
 impl KeepAliveInlet {
     /// An inlet for these ports; none of them is listened to before the tables say that it is a pair's.
     #[must_use]
-    pub fn new(device: Arc<Device>, interfaces: Vec<(PortId, String)>, deliver: Deliver) -> Self {
-        KeepAliveInlet { device, interfaces, deliver, undelivered: Arc::default(), stale: Arc::default() }
+    pub fn new(device: Arc<Device>, ports: InletPorts, deliver: Deliver) -> Self {
+        KeepAliveInlet { device, ports, deliver, undelivered: Arc::default() }
     }
 
     /// Keep-alives that found nobody to read them.
@@ -165,31 +184,26 @@ impl KeepAliveInlet {
         Arc::clone(&self.undelivered)
     }
 
-    /// Set this where an interface was created anew; the path is opened again then.
-    #[must_use]
-    pub fn stale(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.stale)
-    }
-
     /// Receives until `stop` is set.
     pub fn run(self, stop: &AtomicBool) {
-        let mut listening: BTreeSet<PortId> = BTreeSet::new();
+        let mut listening: Option<BTreeSet<PortId>> = None;
         let mut ports: Vec<PortId> = Vec::new();
         let mut path: Option<Box<dyn KeepAliveReceiver>> = None;
         let mut seen: Option<Arc<Ports>> = None;
         while !stop.load(Relaxed) {
-            if self.stale.swap(false, Relaxed) {
+            if self.ports.0.stale.swap(false, Relaxed) {
                 seen = None;
-                listening.clear();
+                listening = None;
             }
             let now = Arc::clone(&self.device.snapshot().load().ports);
             if !seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &now)) {
-                let wanted = self.pair_ports(&now);
-                if wanted != listening || (path.is_none() && !wanted.is_empty()) {
-                    match self.open(&wanted) {
-                        Ok(opened) => {
-                            (path, ports) = opened;
-                            listening = wanted;
+                let interfaces = self.ports.list();
+                let wanted = pair_ports(&interfaces, &now);
+                if listening.as_ref() != Some(&wanted) || (path.is_none() && !wanted.is_empty()) {
+                    match listen(&mut path, &interfaces, &wanted) {
+                        Ok(on) => {
+                            ports = on;
+                            listening = Some(wanted);
                         }
                         Err(error) => {
                             tracing::warn!(%error, "cannot listen for keep-alives; trying again");
@@ -218,28 +232,32 @@ impl KeepAliveInlet {
             }
         }
     }
+}
 
-    fn pair_ports(&self, roles: &Ports) -> BTreeSet<PortId> {
-        self.interfaces
-            .iter()
-            .map(|(port, _)| *port)
-            .filter(|port| matches!(roles.role(*port), Some(PortRole::Pair { .. })))
-            .collect()
-    }
+fn pair_ports(interfaces: &[(PortId, String)], roles: &Ports) -> BTreeSet<PortId> {
+    interfaces
+        .iter()
+        .map(|(port, _)| *port)
+        .filter(|port| matches!(roles.role(*port), Some(PortRole::Pair { .. })))
+        .collect()
+}
 
-    /// A path that listens on those of these ports whose interface is there, and which they are: one that is
-    /// gone for a while must not silence the others.
-    fn open(&self, ports: &BTreeSet<PortId>) -> Result<Listening, IoError> {
-        let (ports, names): (Vec<PortId>, Vec<&str>) = self
-            .interfaces
-            .iter()
-            .filter(|(port, name)| ports.contains(port) && Interface::find(name).is_ok())
-            .map(|(port, name)| (*port, name.as_str()))
-            .unzip();
-        if ports.is_empty() {
-            return Ok((None, ports));
-        }
-        let (_, receiver) = keep_alive::open(&names)?;
-        Ok((Some(Box::new(receiver)), ports))
+/// Makes the path listen on those of these ports whose interface is there; which they are, in its order. One that
+/// is gone for a while must not silence the others.
+fn listen(
+    path: &mut Option<Box<dyn KeepAliveReceiver>>,
+    interfaces: &[(PortId, String)],
+    ports: &BTreeSet<PortId>,
+) -> Result<Vec<PortId>, IoError> {
+    let (ports, names): (Vec<PortId>, Vec<&str>) = interfaces
+        .iter()
+        .filter(|(port, name)| ports.contains(port) && Interface::find(name).is_ok())
+        .map(|(port, name)| (*port, name.as_str()))
+        .unzip();
+    match path {
+        _ if ports.is_empty() => *path = None,
+        Some(path) => path.listen(&names)?,
+        None => *path = Some(Box::new(keep_alive::receiver(&names)?)),
     }
+    Ok(ports)
 }

@@ -6,7 +6,7 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use dataplane::entry::Update;
+use dataplane::entry::{Entry, Update};
 use dataplane::target::TargetProfile;
 use dataplane::{PortId, Reason};
 use serde::Serialize;
@@ -110,9 +110,8 @@ pub struct Programmed {
 /// # Errors
 /// [`ReplayError::Refused`] where the site does not fit the device's target.
 pub fn program(device: &Device, site: &Site, up: impl Fn(&PairName) -> bool) -> Result<Ids, ReplayError> {
-    let ids = Ids::allocate(site, &Ids::default());
-    let condition = Condition::with_up(site, up);
-    let updates: Vec<Update> = site::desired(site, &ids, &condition)
+    let (ids, entries) = entries(site, up);
+    let updates: Vec<Update> = entries
         .into_iter()
         .map(|entry| if entry.is_default { Update::Modify(entry) } else { Update::Insert(entry) })
         .collect();
@@ -121,6 +120,14 @@ pub fn program(device: &Device, site: &Site, up: impl Fn(&PairName) -> bool) -> 
         ReplayError::Refused(first.map(|fault| fault.to_string()).unwrap_or_default())
     })?;
     Ok(ids)
+}
+
+/// The entries that a site asks for, and the numbers in them.
+#[must_use]
+pub fn entries(site: &Site, up: impl Fn(&PairName) -> bool) -> (Ids, Vec<Entry>) {
+    let ids = Ids::allocate(site, &Ids::default());
+    let entries = site::desired(site, &ids, &Condition::with_up(site, up));
+    (ids, entries)
 }
 
 impl Programmed {

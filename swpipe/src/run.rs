@@ -1,26 +1,26 @@
 //! The pipeline at work: ports, workers, keep-alives and the P4Runtime server, put together.
 
-use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
 use dataplane::PortId;
+use dataplane::entry::Entry;
 use dataplane::target::{SWPIPE, TargetProfile};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use site::Site;
 
 use crate::device::Device;
-use crate::io::interface::Interface;
 use crate::io::link_watch::LinkWatch;
-use crate::io::{Backend, Claim, IoError, KeepAliveSender, Port, keep_alive, open};
-use crate::packet_io::{KeepAliveInlet, PacketOut};
+use crate::io::{Backend, IoError};
+use crate::packet_io::{InletPorts, KeepAliveInlet, PacketOut};
 use crate::port_links::PortLinks;
+use crate::port_set::PortSet;
 use crate::priority;
 use crate::server::{Listen, Server, Serving};
-use crate::worker::{Inlet, Outlets, PortSenders, Worker};
+use crate::worker::{Mailbox, Outlets, Worker};
 
 /// A port of the pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl PortSpec {
 pub struct Options {
     /// How interfaces are read and written.
     pub backend: Backend,
-    /// Workers; by default one per core, and no more than ports.
+    /// Workers; by default one per core. Those without a port wait for one.
     pub workers: Option<usize>,
     /// Bind each worker to a core of its own.
     pub pin: bool,
@@ -73,12 +73,9 @@ impl Default for Options {
     }
 }
 
-/// Why the pipeline does not run.
+/// Why the pipeline does not run, or does not get other ports.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Nothing to forward between.
-    #[error("no port of the configuration has an `interface`; give each port of the software pipeline one")]
-    NoPorts,
     /// Device id 0 names no device in P4Runtime.
     #[error("device id 0 names no device; give 1 or more")]
     DeviceId,
@@ -103,9 +100,12 @@ pub enum RunError {
     /// The ports' interfaces cannot be watched.
     #[error("links: {0}")]
     Links(IoError),
-    /// The keep-alive path cannot be opened.
-    #[error("keep-alives: {0}")]
-    KeepAlives(IoError),
+    /// Ports change one after the other.
+    #[error("another change of the ports is under way; try again when it is done")]
+    Changing,
+    /// It has no ports any more.
+    #[error("the pipeline has stopped")]
+    Stopped,
     /// The system has no thread or descriptor left.
     #[error("cannot start {what}: {source}")]
     Start {
@@ -143,12 +143,13 @@ pub struct Pipeline {
     server: Server,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
-    /// One a port, held until no thread forwards any more.
-    claims: Vec<Claim>,
+    mailboxes: Vec<Arc<Mailbox>>,
+    ports: PortSet,
 }
 
 impl Pipeline {
-    /// Opens the ports and starts workers. Nothing is forwarded before tables are written.
+    /// Starts workers and opens the ports, of which there may be none yet. Nothing is forwarded before tables
+    /// are written.
     ///
     /// # Errors
     /// See [`RunError`]; no thread is left running then.
@@ -156,61 +157,27 @@ impl Pipeline {
         if options.device_id == 0 {
             return Err(RunError::DeviceId);
         }
-        distinct(ports)?;
-        // Before an interface is touched: what another pipeline has stays as it is.
-        let claims = ports
-            .iter()
-            .map(|port| Claim::take(&port.interface).map_err(|source| of_port(port, source)))
-            .collect::<Result<Vec<_>, _>>()?;
-        let opened =
-            ports.iter().map(|port| open_port(port, options.backend)).collect::<Result<Vec<_>, _>>()?;
         let device = Arc::new(Device::new(options.profile));
-
         let cores = sched_getaffinity(Pid::from_raw(0)).map(|cores| cores_of(&cores)).unwrap_or_default();
-        let workers = options.workers.unwrap_or(cores.len()).clamp(1, ports.len());
-        let mut started = Vec::with_capacity(workers);
-        for worker in 0..workers {
-            let mut inlets = Vec::new();
-            for (spec, port) in ports.iter().zip(&opened).skip(worker).step_by(workers) {
-                let receiver = port.receiver().map_err(|source| of_port(spec, source))?;
-                inlets.push(Inlet { port: spec.id, interface: spec.interface.clone(), receiver });
-            }
-            let out = Outlets::new(senders(ports, &opened)?);
-            started.push(
-                Worker::new(Arc::clone(&device), inlets, out)
-                    .map_err(|source| start_error("a worker", source))?,
-            );
-        }
-        let interfaces: Vec<&str> = ports.iter().map(|port| port.interface.as_str()).collect();
-        // Listening follows the tables (see KeepAliveInlet); sending works by every port.
-        let (sender, _) = keep_alive::open(&interfaces).map_err(RunError::KeepAlives)?;
-        let sender: Box<dyn KeepAliveSender> = Box::new(sender);
-        let packet_out = PacketOut::new(Arc::clone(&device), Some(sender), senders(ports, &opened)?);
-
+        let started = (0..options.workers.unwrap_or(cores.len()).max(1))
+            .map(|_| Worker::new(Arc::clone(&device), Vec::new(), Outlets::new(Vec::new())))
+            .collect::<io::Result<Vec<_>>>()
+            .map_err(|source| start_error("a worker", source))?;
+        let mailboxes: Vec<Arc<Mailbox>> = started.iter().map(Worker::mailbox).collect();
+        let packet_out = PacketOut::new(Arc::clone(&device));
         let server = Server::new(Arc::clone(&device), options.device_id, Some(packet_out.clone()));
-        let inlet = KeepAliveInlet::new(
-            Arc::clone(&device),
-            ports.iter().map(|port| (port.id, port.interface.clone())).collect(),
-            server.deliver(),
-        );
-        let links = PortLinks {
-            watch: LinkWatch::open(&interfaces).map_err(RunError::Links)?,
-            ports: ports
-                .iter()
-                .cloned()
-                .zip(opened.iter().map(|port| Some(port.interface().index)))
-                .collect(),
-            backend: options.backend,
-            mailboxes: started.iter().map(Worker::mailbox).collect(),
-            packet_out,
-            keep_alives: inlet.stale(),
-        };
+        let inlet_ports = InletPorts::default();
+        let inlet = KeepAliveInlet::new(Arc::clone(&device), inlet_ports.clone(), server.deliver());
+        let set = PortSet::new(options.backend, mailboxes.clone(), packet_out, inlet_ports);
+        let watch = LinkWatch::open::<&str>(&[]).map_err(RunError::Links)?;
+        let links = PortLinks { ports: set.clone(), watch };
         let mut pipeline = Pipeline {
             device,
             server,
             stop: Arc::default(),
-            threads: Vec::with_capacity(workers + 2),
-            claims,
+            threads: Vec::with_capacity(started.len() + 2),
+            mailboxes,
+            ports: set,
         };
         pipeline.spawn("keep-alives".to_owned(), move |stop| {
             priority::urgent();
@@ -233,6 +200,7 @@ impl Pipeline {
                 worker.run(stop);
             })?;
         }
+        pipeline.set_ports(ports)?;
         Ok(pipeline)
     }
 
@@ -256,10 +224,24 @@ impl Pipeline {
         &self.device
     }
 
-    /// How many ports it has.
+    /// The ports, to be changed while it runs.
     #[must_use]
-    pub fn ports(&self) -> usize {
-        self.claims.len()
+    pub fn ports(&self) -> &PortSet {
+        &self.ports
+    }
+
+    /// Makes these the ports while it runs: opens what is new, gives up what is gone, all or nothing. Workers go
+    /// on meanwhile, and the ports that stay lose no frame.
+    ///
+    /// # Errors
+    /// As [`PortSet::open`], which is for tables that change with the ports.
+    pub fn set_ports(&self, ports: &[PortSpec]) -> Result<(), RunError> {
+        self.ports.set(ports)
+    }
+
+    /// Puts these entries in the place of all there are, unless a controller has set the pipeline; whether it did.
+    pub fn set_initial_tables(&self, entries: &[Entry]) -> bool {
+        self.server.set_initial_tables(entries)
     }
 
     /// Serves P4Runtime on an address until the answer is stopped or dropped. Call within a Tokio runtime.
@@ -290,56 +272,19 @@ impl Pipeline {
 impl Drop for Pipeline {
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);
+        for mailbox in &self.mailboxes {
+            mailbox.ring();
+        }
         for thread in self.threads.drain(..) {
             // A thread that panicked has said so already.
             let _ = thread.join();
         }
+        self.ports.stop();
     }
 }
 
 fn start_error(what: &str, source: io::Error) -> RunError {
     RunError::Start { what: what.to_owned(), source }
-}
-
-fn of_port(spec: &PortSpec, source: IoError) -> RunError {
-    RunError::Port { port: spec.name.clone(), source }
-}
-
-/// No interface and no number is two ports'.
-fn distinct(ports: &[PortSpec]) -> Result<(), RunError> {
-    if ports.is_empty() {
-        return Err(RunError::NoPorts);
-    }
-    let mut interfaces: HashMap<&str, &PortSpec> = HashMap::new();
-    let mut ids: HashMap<PortId, &PortSpec> = HashMap::new();
-    for port in ports {
-        let shared = |other: &PortSpec, what: String| RunError::Shared {
-            first: other.name.clone(),
-            second: port.name.clone(),
-            what,
-        };
-        if let Some(other) = interfaces.insert(&port.interface, port) {
-            return Err(shared(other, format!("interface {}", port.interface)));
-        }
-        if let Some(other) = ids.insert(port.id, port) {
-            return Err(shared(other, format!("number {}", port.id)));
-        }
-    }
-    Ok(())
-}
-
-fn open_port(spec: &PortSpec, backend: Backend) -> Result<Port, RunError> {
-    Interface::raise_mtu(&spec.interface, spec.mtu)
-        .and_then(|()| open(backend, &spec.interface, spec.mtu))
-        .map_err(|source| of_port(spec, source))
-}
-
-fn senders(ports: &[PortSpec], opened: &[Port]) -> Result<PortSenders, RunError> {
-    ports
-        .iter()
-        .zip(opened)
-        .map(|(spec, port)| Ok((spec.id, port.sender().map_err(|source| of_port(spec, source))?)))
-        .collect()
 }
 
 fn cores_of(set: &CpuSet) -> Vec<usize> {

@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use arc_swap::Cache;
@@ -12,6 +12,7 @@ use dataplane::frame::{Limits, Unlimited};
 use dataplane::schema::counters::PORTS;
 use dataplane::{PortId, Reason};
 use nix::poll::{PollFd, PollFlags, poll};
+use rustix::event::{EventfdFlags, eventfd};
 
 use crate::counters::Block;
 use crate::device::Device;
@@ -27,6 +28,9 @@ const WAIT_PENDING: u8 = 1;
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// Rounds between two looks at the clock while frames arrive.
 const ROUNDS_PER_LOOK: u32 = 4096;
+
+/// Batches that a receiver out of use is read for at most.
+const LEFT_BATCHES: u32 = 4096;
 
 const NO_SENDER: u16 = u16::MAX;
 
@@ -52,16 +56,10 @@ impl Outlets {
     /// Of these senders; a port outside of 0..=511 gets none.
     #[must_use]
     pub fn new(senders: PortSenders) -> Self {
-        let mut positions = Box::new([NO_SENDER; PORTS]);
-        for (position, (port, _)) in (0..NO_SENDER).zip(&senders) {
-            if let Some(cell) = positions.get_mut(port.index()) {
-                *cell = position;
-            }
-        }
-        let dirty = Vec::with_capacity(senders.len());
-        let senders =
-            senders.into_iter().map(|(port, sender)| Outlet { port, sender, dirty: false }).collect();
-        Outlets { positions, senders, dirty }
+        let mut outlets =
+            Outlets { positions: Box::new([NO_SENDER; PORTS]), senders: Vec::new(), dirty: Vec::new() };
+        outlets.exchange(senders, &[]);
+        outlets
     }
 
     /// Queues a frame; `false` where the port has no interface or no room.
@@ -87,11 +85,28 @@ impl Outlets {
         });
     }
 
-    /// Sends by another sender from now on.
-    fn replace(&mut self, port: PortId, sender: Box<dyn Sender>) {
-        if let Some(outlet) = self.senders.iter_mut().find(|outlet| outlet.port == port) {
-            outlet.sender = sender;
+    /// Begins with senders, each in the place of the port's old one, and ends those of the ports `ended`; what
+    /// is out of use.
+    fn exchange(&mut self, begin: PortSenders, ended: &[PortId]) -> PortSenders {
+        self.flush();
+        let is_old = |port| ended.contains(&port) || begin.iter().any(|(new, _)| *new == port);
+        let (old, kept): (Vec<Outlet>, Vec<Outlet>) =
+            self.senders.drain(..).partition(|outlet| is_old(outlet.port));
+        self.senders = kept;
+        self.senders.extend(begin.into_iter().map(|(port, sender)| Outlet { port, sender, dirty: false }));
+        self.positions.fill(NO_SENDER);
+        self.dirty.clear();
+        // Room for all, so that the frame path does not allocate.
+        self.dirty.reserve(self.senders.len());
+        for (position, outlet) in (0..NO_SENDER).zip(&self.senders) {
+            if let Some(cell) = self.positions.get_mut(outlet.port.index()) {
+                *cell = position;
+            }
+            if outlet.dirty {
+                self.dirty.push(position);
+            }
         }
+        old.into_iter().map(|outlet| (outlet.port, outlet.sender)).collect()
     }
 
     fn pending(&self) -> bool {
@@ -99,10 +114,11 @@ impl Outlets {
     }
 }
 
-fn descriptors(inlets: &[Inlet]) -> io::Result<Vec<OwnedFd>> {
+fn descriptors(inlets: &[Inlet], mailbox: &Mailbox) -> io::Result<Vec<OwnedFd>> {
     inlets
         .iter()
         .filter_map(|inlet| inlet.receiver.descriptor())
+        .chain([mailbox.bell.as_fd()])
         .map(|descriptor| descriptor.try_clone_to_owned())
         .collect()
 }
@@ -164,36 +180,70 @@ pub struct Inlet {
     pub receiver: Box<dyn Receiver>,
 }
 
-/// New halves of a port whose interface was created anew.
-pub struct Replacement {
-    /// The port.
-    pub port: PortId,
-    /// For the worker that owns the port's receiver.
-    pub receiver: Option<Box<dyn Receiver>>,
-    /// For every worker.
-    pub sender: Box<dyn Sender>,
+/// A change of a worker's ports, taken up between two batches.
+pub struct Exchange {
+    /// Receivers to begin with, held until then; each takes the place of the port's old one.
+    pub inlets: Vec<Inlet>,
+    /// Senders to begin with, likewise.
+    pub senders: PortSenders,
+    /// Ports whose receiver ends.
+    pub inlets_end: Vec<PortId>,
+    /// Ports whose sender ends.
+    pub senders_end: Vec<PortId>,
 }
 
-/// Replacements that a worker has not taken yet.
+/// Halves that are out of use. Closing them takes the kernel milliseconds each, which no worker has.
 #[derive(Default)]
+pub struct OldHalves {
+    /// Receivers: held, and empty.
+    pub inlets: Vec<Inlet>,
+    /// Senders.
+    pub senders: PortSenders,
+}
+
+/// Exchanges that a worker has not taken up yet.
 pub struct Mailbox {
     /// All that is looked at while there are none.
     full: AtomicBool,
-    replacements: Mutex<Vec<Replacement>>,
+    /// `None` once the worker has ended.
+    exchanges: Mutex<Option<Vec<(Exchange, mpsc::Sender<OldHalves>)>>>,
+    /// Ends the worker's wait for frames.
+    bell: OwnedFd,
 }
 
 impl Mailbox {
-    /// Puts a replacement in; the worker takes it within its next round.
-    pub fn put(&self, replacement: Replacement) {
-        let mut replacements = self.replacements.lock().unwrap_or_else(PoisonError::into_inner);
-        replacements.push(replacement);
-        self.full.store(true, Relaxed);
+    fn new() -> io::Result<Self> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Mailbox { full: AtomicBool::new(false), exchanges: Mutex::new(Some(Vec::new())), bell })
     }
 
-    fn take(&self) -> Vec<Replacement> {
-        let mut replacements = self.replacements.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Puts an exchange in; the worker takes it up within its next round. The answer is what it gives back, and
+    /// an error where it has ended, or ends meanwhile.
+    pub fn put(&self, exchange: Exchange) -> mpsc::Receiver<OldHalves> {
+        let (old, answer) = mpsc::channel();
+        if let Some(exchanges) = self.exchanges().as_mut() {
+            exchanges.push((exchange, old));
+            self.full.store(true, Relaxed);
+        }
+        self.ring();
+        answer
+    }
+
+    /// Ends the worker's wait for frames.
+    pub fn ring(&self) {
+        // Fails only where it rings already.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+
+    fn exchanges(&self) -> MutexGuard<'_, Option<Vec<(Exchange, mpsc::Sender<OldHalves>)>>> {
+        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Vec<(Exchange, mpsc::Sender<OldHalves>)> {
+        let _ = rustix::io::read(&self.bell, &mut [0_u8; 8]);
+        let mut exchanges = self.exchanges();
         self.full.store(false, Relaxed);
-        std::mem::take(&mut *replacements)
+        exchanges.as_mut().map(std::mem::take).unwrap_or_default()
     }
 }
 
@@ -202,7 +252,7 @@ pub struct Worker {
     device: Arc<Device>,
     counters: Arc<Block>,
     inlets: Vec<Inlet>,
-    /// What polls readable when the inlets have frames.
+    /// What polls readable when the inlets have frames, or the mailbox an exchange.
     descriptors: Vec<OwnedFd>,
     out: Outlets,
     mailbox: Arc<Mailbox>,
@@ -215,11 +265,12 @@ impl Worker {
     /// No descriptors left.
     pub fn new(device: Arc<Device>, inlets: Vec<Inlet>, out: Outlets) -> io::Result<Self> {
         let counters = device.counters().block();
-        let descriptors = descriptors(&inlets)?;
-        Ok(Worker { device, counters, inlets, descriptors, out, mailbox: Arc::default() })
+        let mailbox = Arc::new(Mailbox::new()?);
+        let descriptors = descriptors(&inlets, &mailbox)?;
+        Ok(Worker { device, counters, inlets, descriptors, out, mailbox })
     }
 
-    /// Where it takes replacements from while it runs.
+    /// Where it takes exchanges from while it runs.
     #[must_use]
     pub fn mailbox(&self) -> Arc<Mailbox> {
         Arc::clone(&self.mailbox)
@@ -259,25 +310,74 @@ impl Worker {
                     next_report = Instant::now() + REPORT_EVERY;
                 }
             }
-            self.replace();
+            self.exchange(tables.load());
         }
     }
 
-    /// Takes what the mailbox has into use; what the old halves lost is counted first.
-    fn replace(&mut self) {
-        self.report();
-        for Replacement { port, receiver, sender } in self.mailbox.take() {
-            self.out.replace(port, sender);
-            if let Some(receiver) = receiver
-                && let Some(inlet) = self.inlets.iter_mut().find(|inlet| inlet.port == port)
-            {
-                inlet.receiver = receiver;
+    /// Takes up what the mailbox has. The old receivers are emptied by the tables as they are.
+    fn exchange(&mut self, tables: &Snapshot) {
+        for (exchange, answer) in self.mailbox.take() {
+            let Exchange { inlets, senders, inlets_end, senders_end } = exchange;
+            let mut old = OldHalves::default();
+            for inlet in inlets {
+                old.inlets.extend(self.begin(inlet));
+            }
+            for port in inlets_end {
+                if let Some(at) = self.inlets.iter().position(|inlet| inlet.port == port) {
+                    let mut inlet = self.inlets.remove(at);
+                    inlet.hold();
+                    old.inlets.push(inlet);
+                }
+            }
+            match descriptors(&self.inlets, &self.mailbox) {
+                Ok(descriptors) => self.descriptors = descriptors,
+                Err(error) => {
+                    tracing::warn!(%error, "a worker cannot wait for frames and looks for them at times");
+                }
+            }
+            for inlet in &mut old.inlets {
+                self.empty(inlet, tables);
+            }
+            old.senders = self.out.exchange(senders, &senders_end);
+            for inlet in &mut old.inlets {
+                inlet.report(&self.counters);
+            }
+            for (port, sender) in &mut old.senders {
+                report_lost(*port, sender.as_mut(), &self.counters);
+            }
+            // Whoever asked may have gone.
+            let _ = answer.send(old);
+        }
+    }
+
+    /// Begins with a receiver; the one that it takes the place of.
+    fn begin(&mut self, mut inlet: Inlet) -> Option<Inlet> {
+        let old = self.inlets.iter_mut().find(|old| old.port == inlet.port);
+        // The new one first: where both are on one interface, no frame falls between them.
+        if let Err(error) = inlet.receiver.release() {
+            tracing::error!(port = inlet.port.0, interface = %inlet.interface, %error, "the port stays deaf");
+        }
+        match old {
+            Some(old) => {
+                old.hold();
+                Some(std::mem::replace(old, inlet))
+            }
+            None => {
+                self.inlets.push(inlet);
+                None
             }
         }
-        match descriptors(&self.inlets) {
-            Ok(descriptors) => self.descriptors = descriptors,
-            Err(error) => {
-                tracing::warn!(%error, "a worker cannot wait for frames and looks for them at times")
+    }
+
+    /// Forwards what a held receiver has left.
+    fn empty(&mut self, inlet: &mut Inlet, tables: &Snapshot) {
+        let (counters, out, port) = (&*self.counters, &mut self.out, inlet.port);
+        // A ring's worth and more; one that could not be held would never end.
+        for _ in 0..LEFT_BATCHES {
+            let received = inlet.receiver.receive(&mut |frames| forward(tables, counters, port, frames, out));
+            out.flush();
+            if received == 0 {
+                break;
             }
         }
     }
@@ -285,27 +385,46 @@ impl Worker {
     /// Counts and says what was lost below the pipeline.
     fn report(&mut self) {
         for inlet in &mut self.inlets {
-            let (missed, truncated) = (inlet.receiver.missed(), inlet.receiver.truncated());
-            let unfinished = inlet.receiver.unfinished_checksums();
-            self.counters.count_missed(inlet.port, missed + truncated);
-            if missed + truncated + unfinished > 0 {
-                tracing::warn!(
-                    port = inlet.port.0, interface = %inlet.interface, missed, truncated,
-                    unfinished_checksums = unfinished,
-                    "frames lost before the pipeline (missed, truncated) or received with unfinished checksums"
-                );
-            }
+            inlet.report(&self.counters);
         }
         for outlet in &mut self.out.senders {
-            let lost = outlet.sender.lost();
-            self.counters.count_lost(outlet.port, lost);
-            if lost > 0 {
-                tracing::warn!(
-                    port = outlet.port.0,
-                    lost,
-                    "frames sent by the pipeline that the interface lost"
-                );
-            }
+            report_lost(outlet.port, outlet.sender.as_mut(), &self.counters);
         }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // Whoever waits for an answer learns that there will be none.
+        self.mailbox.exchanges().take();
+    }
+}
+
+impl Inlet {
+    fn hold(&mut self) {
+        if let Err(error) = self.receiver.hold() {
+            tracing::warn!(port = self.port.0, interface = %self.interface, %error, "a receiver cannot be held");
+        }
+    }
+
+    fn report(&mut self, counters: &Block) {
+        let (missed, truncated) = (self.receiver.missed(), self.receiver.truncated());
+        let unfinished = self.receiver.unfinished_checksums();
+        counters.count_missed(self.port, missed + truncated);
+        if missed + truncated + unfinished > 0 {
+            tracing::warn!(
+                port = self.port.0, interface = %self.interface, missed, truncated,
+                unfinished_checksums = unfinished,
+                "frames lost before the pipeline (missed, truncated) or received with unfinished checksums"
+            );
+        }
+    }
+}
+
+fn report_lost(port: PortId, sender: &mut dyn Sender, counters: &Block) {
+    let lost = sender.lost();
+    counters.count_lost(port, lost);
+    if lost > 0 {
+        tracing::warn!(port = port.0, lost, "frames sent by the pipeline that the interface lost");
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use dataplane::entry::Update;
@@ -171,7 +172,11 @@ fn keep_alives_go_out_by_pair_ports_and_come_in_by_them_alone() {
         let site = site_file::wired();
         let mut hosts = wire_up(&site);
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let pipeline = Pipeline::start(&PortSpec::of_site(&site), &Options::default()).unwrap();
+        // The ports of the pair come later.
+        let all = PortSpec::of_site(&site);
+        let first: Vec<PortSpec> =
+            all.iter().filter(|port| !["p1-1", "p1-2"].contains(&&*port.name)).cloned().collect();
+        let pipeline = Pipeline::start(&first, &Options::default()).unwrap();
         let target = runtime.block_on(async { Target::dial("test", pipeline.connector()) });
         let (session, mut inbox) = runtime.block_on(programmed(target, &site));
         let (out_layout, in_layout) = (
@@ -182,6 +187,7 @@ fn keep_alives_go_out_by_pair_ports_and_come_in_by_them_alone() {
         let mut keep_alive = frame(60, 1);
         keep_alive[12..14].copy_from_slice(&KEEP_ALIVE_ETHERTYPE.to_be_bytes());
 
+        pipeline.set_ports(&all).unwrap();
         let metadata = out_layout.encode(&[("egress_port", lan.0.into())]).unwrap();
         let packet = PacketOut { payload: keep_alive.clone(), metadata };
         runtime.block_on(session.send_packet(packet)).unwrap();
@@ -345,7 +351,6 @@ fn ports_get_their_mtu_or_the_pipeline_says_which_does_not() {
         assert!(shared.contains("port-1") && shared.contains("port-2") && shared.contains("p1"), "{shared}");
         let twice = message(start(&[spec(1, "p1", 1500), spec(1, "h1", 1500)]));
         assert!(twice.contains("number 1"), "{twice}");
-        assert!(message(start(&[])).contains("interface"));
     });
 }
 
@@ -363,11 +368,23 @@ impl Process {
     }
 
     fn until_ready(&mut self) -> String {
-        let mut lines = BufReader::new(self.0.stderr.take().unwrap()).lines();
-        let ready = lines.by_ref().map(Result::unwrap).find(|line| line.contains("ready"));
+        let lines = self.lines();
+        let ready = said(&lines, "ready");
         // What follows must find a reader.
-        std::thread::spawn(move || lines.for_each(drop));
-        ready.expect("a line that says ready")
+        std::thread::spawn(move || lines.iter().for_each(drop));
+        ready
+    }
+
+    /// What it says, as it says it.
+    fn lines(&mut self) -> mpsc::Receiver<String> {
+        let (said, lines) = mpsc::channel();
+        let stderr = BufReader::new(self.0.stderr.take().unwrap());
+        std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| said.send(line)));
+        lines
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.0.id() as i32), signal).unwrap();
     }
 
     fn failure(mut self) -> String {
@@ -375,6 +392,18 @@ impl Process {
         self.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(self.0.wait().unwrap().code(), Some(1), "{text}");
         text
+    }
+}
+
+/// The next line with `what` in it.
+fn said(lines: &mpsc::Receiver<String>, what: &str) -> String {
+    let mut passed = Vec::new();
+    loop {
+        match lines.recv_timeout(4 * DEADLINE) {
+            Ok(line) if line.contains(what) => return line,
+            Ok(line) => passed.push(line),
+            Err(error) => panic!("{error}: no line says {what}, but {passed:#?}"),
+        }
     }
 }
 
@@ -405,7 +434,7 @@ fn the_program_says_when_it_is_ready_and_why_it_is_not() {
         assert!(ready.ends_with(&format!("swpipe: ready, 10 ports, P4Runtime on {socket}")), "{ready}");
         let second = Process::start(&["run", "--config", config, "--listen", "127.0.0.1:0"]).failure();
         assert!(second.contains("port p") && second.contains("another pipeline"), "{second}");
-        kill(Pid::from_raw(process.0.id() as i32), Signal::SIGTERM).unwrap();
+        process.signal(Signal::SIGTERM);
         assert_eq!(process.0.wait().unwrap().code(), Some(0));
         assert!(!folder.path().join("p4.sock").exists());
         let listener = std::os::unix::net::UnixListener::bind(folder.path().join("p4.sock")).unwrap();
@@ -428,7 +457,7 @@ fn the_program_says_when_it_is_ready_and_why_it_is_not() {
             "1",
         ]);
         process.until_ready();
-        kill(Pid::from_raw(process.0.id() as i32), Signal::SIGINT).unwrap();
+        process.signal(Signal::SIGINT);
         assert_eq!(process.0.wait().unwrap().code(), Some(0));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -440,9 +469,61 @@ fn the_program_says_when_it_is_ready_and_why_it_is_not() {
         let lines: Vec<&str> = missing.lines().filter(|line| !line.starts_with("warning")).collect();
         assert!(matches!(lines[..], [line] if line.contains("port p4-2")), "{missing}");
         let without = site_file::example_path();
-        let none =
-            Process::start(&["run", "--config", without.to_str().unwrap(), "--listen", &socket]).failure();
-        assert!(none.contains("interface"), "{none}");
+        let mut none = Process::start(&["run", "--config", without.to_str().unwrap(), "--listen", &socket]);
+        assert!(none.until_ready().contains("ready, 0 ports"));
+    });
+}
+
+#[test]
+fn the_program_reads_its_configuration_again_on_a_hangup() {
+    in_namespace(|| {
+        let site = site_file::wired();
+        let hosts = wire_up(&site);
+        let id = |name: &str| site.ports[name].id;
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("site.json");
+        let write = |json: &serde_json::Value| std::fs::write(&config, json.to_string()).unwrap();
+        // Only the first link has interfaces.
+        let all = site_file::wired_json();
+        let mut first = all.clone();
+        for port in first["sluice:port"].as_array_mut().unwrap() {
+            if port["name"] != "p4-1" && port["name"] != "p4-2" {
+                port.as_object_mut().unwrap().remove("interface");
+            }
+        }
+        write(&first);
+        let arguments = ["run", "--config", config.to_str().unwrap(), "--listen", "127.0.0.1:0"];
+        let mut process = Process::start(&arguments);
+        let lines = process.lines();
+        assert!(said(&lines, "ready").contains("2 ports"));
+        let bytes = frame(100, 1);
+        // No controller has set anything: links are bypassed as the configuration has them.
+        let passes = |from: &str, to: &str, within| {
+            hosts[&id(from)].send(&bytes);
+            hosts[&id(to)].receive(within).is_some_and(|out| out == bytes)
+        };
+        assert!(passes("p4-2", "p4-1", DEADLINE));
+        assert!(!passes("p10", "p9", SILENCE));
+
+        write(&all);
+        process.signal(Signal::SIGHUP);
+        assert!(said(&lines, "site.json read").contains("10 ports"));
+        assert!(passes("p10", "p9", DEADLINE) && passes("p4-1", "p4-2", DEADLINE));
+
+        std::fs::write(&config, "{").unwrap();
+        process.signal(Signal::SIGHUP);
+        assert!(said(&lines, "refused").contains("site.json"));
+        let mut missing = all.clone();
+        missing["sluice:port"][0]["interface"] = "nowhere".into();
+        write(&missing);
+        process.signal(Signal::SIGHUP);
+        assert!(said(&lines, "refused").contains("nowhere"));
+        assert!(passes("p10", "p9", DEADLINE) && passes("p4-2", "p4-1", DEADLINE));
+
+        write(&first);
+        process.signal(Signal::SIGHUP);
+        assert!(said(&lines, "site.json read").contains("2 ports"));
+        assert!(!passes("p10", "p9", SILENCE) && passes("p4-2", "p4-1", DEADLINE));
     });
 }
 

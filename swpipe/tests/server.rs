@@ -637,23 +637,21 @@ impl Sender for Way {
 impl KeepAliveSender for Way {
     fn send(&mut self, interface: usize, frame: &mut [u8]) -> std::io::Result<Nanos> {
         frame[TRANSMIT_TIME_OFFSET] = 0x77;
-        self.1.send((interface, frame.to_vec())).map_err(std::io::Error::other)?;
+        assert_eq!(interface, 0, "the way has one interface");
+        self.1.send((self.0, frame.to_vec())).map_err(std::io::Error::other)?;
         Ok(Nanos(0x77))
-    }
-
-    fn reopen(&mut self, _: usize) -> Result<(), swpipe::io::IoError> {
-        Ok(())
     }
 }
 
 fn switch_with_ports(ports: &[u16]) -> (Switch, Sent) {
     let (sent, received) = mpsc::unbounded_channel();
     let switch = switch_with(|device| {
-        let senders = ports.iter().enumerate();
-        let senders =
-            senders.map(|(at, port)| (PortId(*port), Box::new(Way(at, sent.clone())) as Box<dyn Sender>));
-        let keep_alives = Box::new(Way(0, sent.clone()));
-        Some(packet_io::PacketOut::new(Arc::clone(device), Some(keep_alives), senders.collect()))
+        let packet_out = packet_io::PacketOut::new(Arc::clone(device));
+        for (at, port) in ports.iter().enumerate() {
+            let way = || Box::new(Way(at, sent.clone()));
+            packet_out.put(PortId(*port), packet_io::Way { keep_alives: Some(way()), sender: way() });
+        }
+        Some(packet_out)
     });
     (switch, received)
 }

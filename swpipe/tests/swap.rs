@@ -88,6 +88,14 @@ impl Receiver for Source {
         BATCH
     }
 
+    fn hold(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn release(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }

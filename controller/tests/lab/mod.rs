@@ -252,7 +252,7 @@ impl Lab {
         let beginning = Beginning::find(&yang, Some(&config_file), state).unwrap();
         let site = beginning.site.clone();
         let engine =
-            Engine::new(target.clone(), keepalives.clone(), events.clone(), state_dir, kept, site, false);
+            Engine::new(target.clone(), keepalives.clone(), events.clone(), state_dir, kept, site, None);
         let (commands, received) = mpsc::channel(16);
         let audit = Arc::new(Audit::open(state).unwrap());
         let datastores =

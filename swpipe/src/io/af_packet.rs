@@ -15,7 +15,7 @@ use super::error::IoError;
 use super::interface::Interface;
 use super::ring::{Ring, Slot};
 use super::socket::PacketSocket;
-use super::{BATCH, Edit, Frame, Receiver, Sender};
+use super::{BATCH, Edit, Frame, Receiver, Sender, filter};
 
 /// Ethernet header.
 const HEADER: usize = 14;
@@ -41,7 +41,7 @@ const SLOTS: usize = 256;
 /// Empty looks at a ring until the socket's pending error is cleared.
 const LOOKS_PER_CLEAR: u32 = 64;
 
-/// Opens the receiving half.
+/// Opens the receiving half; it takes nothing before it is released.
 ///
 /// # Errors
 /// No permission, no memory for the ring, interface gone.
@@ -55,6 +55,7 @@ pub fn receiver(interface: &Interface, mtu: u32) -> Result<AfPacketReceiver, IoE
     let ring = Ring::map(&socket, libc::PACKET_RX_RING, payload, RECEIVE_BYTES, SLOTS)
         .map_err(say("map a receive ring"))?;
     socket.join_promiscuous(interface.index).map_err(say("make it promiscuous"))?;
+    socket.attach_filter(&mut filter::nothing()).map_err(say("hold frames back"))?;
     // Last, so that the ring holds nothing of another interface.
     socket.bind(libc::ETH_P_ALL as u16, Some(interface.index)).map_err(say("bind a packet socket"))?;
     Ok(AfPacketReceiver {
@@ -146,6 +147,14 @@ impl Receiver for AfPacketReceiver {
             }
         }
         whole
+    }
+
+    fn hold(&mut self) -> io::Result<()> {
+        self.socket.attach_filter(&mut filter::nothing())
+    }
+
+    fn release(&mut self) -> io::Result<()> {
+        self.socket.detach_filter()
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

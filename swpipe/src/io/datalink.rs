@@ -26,7 +26,7 @@ const BEYOND_MTU: usize = 18;
 /// Frames that may wait in the socket, in bytes.
 const RECEIVE_BUFFER: libc::c_int = 8 << 20;
 
-/// Opens the receiving half.
+/// Opens the receiving half; it takes nothing before it is released.
 ///
 /// # Errors
 /// No permission, or the interface is gone.
@@ -34,7 +34,7 @@ pub fn receiver(interface: &Interface) -> Result<DatalinkReceiver, IoError> {
     let say = |doing| move |error: io::Error| IoError::from_system(&interface.name, doing, error);
     let socket = PacketSocket::open().map_err(say("open a packet socket"))?;
     socket.ignore_outgoing().map_err(say("leave outgoing frames out"))?;
-    socket.attach_filter(&mut filter::untagged()).map_err(say("filter tagged frames"))?;
+    socket.attach_filter(&mut filter::nothing()).map_err(say("hold frames back"))?;
     socket.set_receive_buffer(RECEIVE_BUFFER).map_err(say("enlarge the receive buffer"))?;
     let (handle, _, channel) = open(interface, socket, true, 0).map_err(say("open pnet's datalink"))?;
     Ok(DatalinkReceiver { channel, socket: handle, truncated: 0 })
@@ -110,6 +110,14 @@ impl Receiver for DatalinkReceiver {
             }
         }
         taken
+    }
+
+    fn hold(&mut self) -> io::Result<()> {
+        self.socket.attach_filter(&mut filter::nothing())
+    }
+
+    fn release(&mut self) -> io::Result<()> {
+        self.socket.attach_filter(&mut filter::untagged())
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -67,23 +67,31 @@ impl Interface {
         Ok(found)
     }
 
-    /// Raises the MTU to `mtu` where it is smaller. Stays so after this process ends.
+    /// Raises the MTU to `mtu` where it is smaller; what it was. Stays so after this process ends.
     ///
     /// # Errors
     /// As [`Interface::find_with_mtu`]; [`IoError::InterfaceMtu`] where the interface does not go that far.
-    pub fn raise_mtu(name: &str, mtu: u32) -> Result<(), IoError> {
+    pub fn raise_mtu(name: &str, mtu: u32) -> Result<u32, IoError> {
         let found = Self::find(name)?;
         if found.mtu >= mtu {
-            return Ok(());
+            return Ok(found.mtu);
         }
-        let mut request = Request::new(name)?;
-        request.raw.ifr_ifru.ifru_mtu = i32::try_from(mtu).unwrap_or(i32::MAX);
-        match request.call(libc::SIOCSIFMTU, "raise its MTU") {
+        match Self::set_mtu(name, mtu) {
             Err(IoError::System { .. }) => {
                 Err(IoError::InterfaceMtu { interface: found.name, actual: found.mtu, wanted: mtu })
             }
-            other => other,
+            other => other.map(|()| found.mtu),
         }
+    }
+
+    /// Sets the MTU. Stays so after this process ends.
+    ///
+    /// # Errors
+    /// No such interface, no permission, or an MTU that it cannot have.
+    pub fn set_mtu(name: &str, mtu: u32) -> Result<(), IoError> {
+        let mut request = Request::new(name)?;
+        request.raw.ifr_ifru.ifru_mtu = i32::try_from(mtu).unwrap_or(i32::MAX);
+        request.call(libc::SIOCSIFMTU, "set its MTU")
     }
 
     /// Brings it up as a wire: the host's own stack neither answers nor announces anything on it (no ARP, and

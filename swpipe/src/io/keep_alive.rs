@@ -39,48 +39,24 @@ const STEP: i64 = 100_000;
 pub fn open<Name: AsRef<str>>(
     interfaces: &[Name],
 ) -> Result<(PacketKeepAliveSender, PacketKeepAliveReceiver), IoError> {
-    let found: Vec<Interface> =
-        interfaces.iter().map(|name| Interface::find(name.as_ref())).collect::<Result<_, _>>()?;
-    let all = found.iter().map(|interface| interface.name.as_str()).collect::<Vec<_>>().join(", ");
-    let say = |doing| {
-        let all = &all;
-        move |error: io::Error| IoError::from_system(all, doing, error)
-    };
+    let names: Vec<&str> = interfaces.iter().map(AsRef::as_ref).collect();
+    let receiver = receiver(&names)?;
+    Ok((sender(&names)?, receiver))
+}
 
-    let receive = PacketSocket::open().map_err(say("open a packet socket"))?;
-    // Those of other interfaces must not take the room of ours, and tagged ones are ordinary frames: an appliance
-    // that tags them loses data too. Only a socket for every protocol is told of the tag; one for the EtherType
-    // gets the frame when the tag is forgotten.
-    let mut program =
-        filter::untagged_from(KEEP_ALIVE_ETHERTYPE, found.iter().map(|interface| interface.index));
-    receive.attach_filter(&mut program).map_err(say("filter keep-alives"))?;
-    receive.ignore_outgoing().map_err(say("leave outgoing frames out"))?;
-    receive.set_receive_buffer(RECEIVE_BUFFER).map_err(say("enlarge the receive buffer"))?;
-    receive.stamp_arrivals().map_err(say("stamp arrivals"))?;
-    for interface in &found {
-        receive
-            .join_promiscuous(interface.index)
-            .map_err(|error| IoError::from_system(&interface.name, "make it promiscuous", error))?;
-    }
-    receive.bind(libc::ETH_P_ALL as u16, None).map_err(say("bind a packet socket"))?;
-
-    let send = PacketSocket::open().map_err(say("open a packet socket"))?;
+/// Opens the sending half, likewise.
+///
+/// # Errors
+/// As [`open`].
+pub fn sender(interfaces: &[&str]) -> Result<PacketKeepAliveSender, IoError> {
+    let found = find(interfaces)?;
+    let all = interfaces.join(", ");
+    let socket =
+        PacketSocket::open().map_err(|error| IoError::from_system(&all, "open a packet socket", error))?;
     // Not every kernel has it; the queueing discipline costs time, not frames.
-    if let Err(error) = send.bypass_qdisc() {
+    if let Err(error) = socket.bypass_qdisc() {
         tracing::debug!(interfaces = %all, %error, "keep-alives pass the queueing discipline");
     }
-
-    let mut order: Vec<(InterfaceIndex, usize)> =
-        found.iter().enumerate().map(|(at, interface)| (interface.index, at)).collect();
-    order.sort_unstable();
-    let clocks = Clocks::read();
-    let receiver = PacketKeepAliveReceiver {
-        socket: receive,
-        order,
-        storage: Box::new([Arrival::EMPTY; BATCH]),
-        seen_empty: clocks.monotonic,
-        offset: clocks.offset(),
-    };
     let ways = found
         .into_iter()
         .map(|interface| Way {
@@ -88,7 +64,39 @@ pub fn open<Name: AsRef<str>>(
             name: interface.name,
         })
         .collect();
-    Ok((PacketKeepAliveSender { socket: send, ways }, receiver))
+    Ok(PacketKeepAliveSender { socket, ways })
+}
+
+/// Opens the receiving half, likewise.
+///
+/// # Errors
+/// As [`open`].
+pub fn receiver(interfaces: &[&str]) -> Result<PacketKeepAliveReceiver, IoError> {
+    let all = interfaces.join(", ");
+    let say = |doing| {
+        let all = &all;
+        move |error: io::Error| IoError::from_system(all, doing, error)
+    };
+    let socket = PacketSocket::open().map_err(say("open a packet socket"))?;
+    socket.ignore_outgoing().map_err(say("leave outgoing frames out"))?;
+    socket.set_receive_buffer(RECEIVE_BUFFER).map_err(say("enlarge the receive buffer"))?;
+    socket.stamp_arrivals().map_err(say("stamp arrivals"))?;
+    let clocks = Clocks::read();
+    let mut receiver = PacketKeepAliveReceiver {
+        socket,
+        order: Vec::new(),
+        storage: Box::new([Arrival::EMPTY; BATCH]),
+        seen_empty: clocks.monotonic,
+        offset: clocks.offset(),
+    };
+    // Filters it, so that it holds nothing of other interfaces.
+    receiver.listen(interfaces)?;
+    receiver.socket.bind(libc::ETH_P_ALL as u16, None).map_err(say("bind a packet socket"))?;
+    Ok(receiver)
+}
+
+fn find(interfaces: &[&str]) -> Result<Vec<Interface>, IoError> {
+    interfaces.iter().map(|name| Interface::find(name)).collect()
 }
 
 /// The sending half.
@@ -120,14 +128,6 @@ impl KeepAliveSender for PacketKeepAliveSender {
             .send_to(frame, &way.address)
             .map_err(|error| io::Error::new(error.kind(), format!("keep-alive by {}: {error}", way.name)))?;
         Ok(now)
-    }
-
-    fn reopen(&mut self, interface: usize) -> Result<(), IoError> {
-        if let Some(way) = self.ways.get_mut(interface) {
-            let found = Interface::find(&way.name)?;
-            way.address = link_address(KEEP_ALIVE_ETHERTYPE, Some(found.index));
-        }
-        Ok(())
     }
 }
 
@@ -238,6 +238,46 @@ impl PacketKeepAliveReceiver {
 }
 
 impl KeepAliveReceiver for PacketKeepAliveReceiver {
+    fn listen(&mut self, interfaces: &[&str]) -> Result<(), IoError> {
+        let found = find(interfaces)?;
+        let is_new = |index: InterfaceIndex| !self.order.iter().any(|(known, _)| *known == index);
+        let mut joined = Vec::new();
+        let listened = found
+            .iter()
+            .filter(|interface| is_new(interface.index))
+            .try_for_each(|interface| {
+                let say = |error| IoError::from_system(&interface.name, "make it promiscuous", error);
+                self.socket.join_promiscuous(interface.index).map_err(say)?;
+                joined.push(interface.index);
+                Ok(())
+            })
+            .and_then(|()| {
+                // Those of other interfaces must not take the room of ours, and tagged ones are ordinary frames: an
+                // appliance that tags them loses data too. Only a socket for every protocol is told of the tag; one
+                // for the EtherType gets the frame when the tag is forgotten.
+                let indices = found.iter().map(|interface| interface.index);
+                let mut program = filter::untagged_from(KEEP_ALIVE_ETHERTYPE, indices);
+                let say = |error| IoError::from_system(&interfaces.join(", "), "filter keep-alives", error);
+                self.socket.attach_filter(&mut program).map_err(say)
+            });
+        let mut order: Vec<(InterfaceIndex, usize)> =
+            found.iter().enumerate().map(|(at, interface)| (interface.index, at)).collect();
+        order.sort_unstable();
+        let left: Vec<InterfaceIndex> = match &listened {
+            Ok(()) => {
+                let before = std::mem::replace(&mut self.order, order);
+                let stays = |index| self.order.iter().any(|(known, _)| *known == index);
+                before.into_iter().map(|(index, _)| index).filter(|index| !stays(*index)).collect()
+            }
+            Err(_) => joined,
+        };
+        for index in left {
+            // Fails where the interface is gone, and its membership with it.
+            let _ = self.socket.leave_promiscuous(index);
+        }
+        listened
+    }
+
     fn receive(&mut self, timeout: Duration, take: &mut dyn FnMut(usize, &[u8], Nanos)) -> io::Result<usize> {
         if !self.wait(timeout)? {
             return Ok(0);

@@ -60,6 +60,18 @@ pub trait Receiver: Send {
     /// Hands over what has arrived, at most [`BATCH`] frames, without waiting; the number handed over.
     fn receive(&mut self, take: &mut dyn FnMut(&[Frame<'_>])) -> usize;
 
+    /// Takes nothing that arrives from now on; what has arrived stays to be handed over.
+    ///
+    /// # Errors
+    /// What the kernel says; it goes on taking then.
+    fn hold(&mut self) -> std::io::Result<()>;
+
+    /// Takes what arrives from now on.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    fn release(&mut self) -> std::io::Result<()>;
+
     /// Descriptor that polls readable when frames have arrived.
     fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>>;
 
@@ -108,18 +120,18 @@ pub trait KeepAliveSender: Send {
     /// # Errors
     /// What the kernel says, naming the interface.
     fn send(&mut self, interface: usize, frame: &mut [u8]) -> std::io::Result<Nanos>;
-
-    /// Sends by the interface that now has the name of this one in the list, where it was created anew.
-    ///
-    /// # Errors
-    /// No such interface.
-    fn reopen(&mut self, interface: usize) -> Result<(), IoError>;
 }
 
 /// Where keep-alives arrive, apart from data.
 pub trait KeepAliveReceiver: Send {
+    /// Listens on these interfaces in place of those before. On those that stay nothing is lost meanwhile.
+    ///
+    /// # Errors
+    /// A missing interface, or what the kernel says; it listens where it did then.
+    fn listen(&mut self, interfaces: &[&str]) -> Result<(), IoError>;
+
     /// Waits at most `timeout` and hands over keep-alives that have arrived: index of the interface in the list
-    /// that the path was opened with, frame, receive time (`CLOCK_MONOTONIC`). How many.
+    /// that it listens on, frame, receive time (`CLOCK_MONOTONIC`). How many.
     ///
     /// # Errors
     /// What the kernel says.

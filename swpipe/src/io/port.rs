@@ -66,11 +66,29 @@ impl Port {
         }
     }
 
+    /// Longest frame that its halves are laid out for, in bytes after the Ethernet header.
+    #[must_use]
+    pub const fn mtu(&self) -> u32 {
+        self.mtu
+    }
+
     /// The receiving half. It sees the frames from now on; take one per port.
     ///
     /// # Errors
     /// No permission, no memory, interface gone.
     pub fn receiver(&self) -> Result<Box<dyn Receiver>, IoError> {
+        let mut receiver = self.held_receiver()?;
+        receiver
+            .release()
+            .map_err(|error| IoError::from_system(&self.interface.name, "take frames", error))?;
+        Ok(receiver)
+    }
+
+    /// A receiving half that sees the frames from its [`Receiver::release`] on.
+    ///
+    /// # Errors
+    /// No permission, no memory, interface gone.
+    pub fn held_receiver(&self) -> Result<Box<dyn Receiver>, IoError> {
         match self.backend {
             Backend::AfPacket => Ok(Box::new(af_packet::receiver(&self.interface, self.mtu)?)),
             Backend::Datalink => Ok(Box::new(datalink::receiver(&self.interface)?)),

@@ -41,15 +41,15 @@ impl PacketSocket {
         check(result)
     }
 
-    /// Every frame that reaches the interface, whatever its destination, until the socket is closed.
+    /// Every frame that reaches the interface, whatever its destination, until the socket is closed or
+    /// [`PacketSocket::leave_promiscuous`].
     pub(super) fn join_promiscuous(&self, interface: InterfaceIndex) -> io::Result<()> {
-        let request = libc::packet_mreq {
-            mr_ifindex: interface.0 as c_int,
-            mr_type: libc::PACKET_MR_PROMISC as u16,
-            mr_alen: 0,
-            mr_address: [0; 8],
-        };
-        self.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
+        self.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous(interface))
+    }
+
+    /// Takes one [`PacketSocket::join_promiscuous`] back.
+    pub(super) fn leave_promiscuous(&self, interface: InterfaceIndex) -> io::Result<()> {
+        self.set(libc::SOL_PACKET, libc::PACKET_DROP_MEMBERSHIP, &promiscuous(interface))
     }
 
     /// Does not receive what this host sends by the interface.
@@ -104,6 +104,11 @@ impl PacketSocket {
         let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
         // The pointer in the structure is to a program of the length in the structure.
         self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+    }
+
+    /// Receives what there is from now on.
+    pub(super) fn detach_filter(&self) -> io::Result<()> {
+        self.set::<c_int>(libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0)
     }
 
     /// A second descriptor of the same socket.
@@ -192,6 +197,15 @@ impl AsFd for PacketSocket {
 impl From<PacketSocket> for OwnedFd {
     fn from(socket: PacketSocket) -> OwnedFd {
         socket.0
+    }
+}
+
+fn promiscuous(interface: InterfaceIndex) -> libc::packet_mreq {
+    libc::packet_mreq {
+        mr_ifindex: interface.0 as c_int,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use dataplane::entry::Entry;
 use p4runtime::entry::p4info_of;
 use p4runtime::proto::p4::config::v1::{P4Info, Preamble};
 use p4runtime::proto::p4::v1::get_forwarding_pipeline_config_request::ResponseType;
@@ -39,6 +40,15 @@ impl Forwarding {
                 "no forwarding pipeline is set; call SetForwardingPipelineConfig first",
             )),
         }
+    }
+
+    /// While no controller has set or saved a configuration.
+    pub(super) fn set_initial_tables(&self, entries: &[Entry]) -> bool {
+        let unset = self.committed.is_none() && self.saved.is_none();
+        if unset {
+            self.device.replace(entries);
+        }
+        unset
     }
 
     fn apply(&mut self, action: Action, config: Option<ForwardingPipelineConfig>) -> Result<(), Status> {

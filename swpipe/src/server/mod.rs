@@ -10,6 +10,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use dataplane::entry::Entry;
 use p4runtime::entry::p4info_of;
 use p4runtime::metadata::{PACKET_IN, PACKET_OUT, PacketLayout};
 use p4runtime::proto::p4::v1::{
@@ -62,6 +63,11 @@ impl Server {
                 packet_out,
             }),
         }
+    }
+
+    /// Puts these entries in the place of all there are, unless a controller has set the pipeline; whether it did.
+    pub fn set_initial_tables(&self, entries: &[Entry]) -> bool {
+        self.shared.forwarding().set_initial_tables(entries)
     }
 
     /// What hands keep-alives to the primary.
