@@ -51,11 +51,17 @@ impl Carriers {
             if *watched == ports {
                 return;
             }
+            // What is not followed any more is taken to be there, and keep-alives alone decide.
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            for (_, port, name) in watched.iter().filter(|port| !ports.contains(port)) {
+                if known.remove(name) == Some(false) {
+                    // It ends with the process alone.
+                    let _ = self.keepalives.tell(Command::Carrier { port: *port, present: true });
+                }
+            }
             watched.clone_from(&ports);
         }
         let generation = self.generation.fetch_add(1, SeqCst) + 1;
-        let names: Vec<&String> = ports.iter().map(|(.., name)| name).collect();
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).retain(|name, _| names.contains(&name));
         if ports.is_empty() {
             return;
         }

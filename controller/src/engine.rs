@@ -721,6 +721,12 @@ impl<T: Target> Engine<T> {
         let condition = self.condition_of(&site, &up);
         let now = clock::now();
         self.retired.retain(|_, since| now.since(*since).0 < RETIRED_FOR);
+        // New ports are open before the tables send frames to them, and gone ones close after; a change that does
+        // not get that far is taken back.
+        let opening = match &self.ports {
+            Some(ports) => Some(tokio::task::block_in_place(|| ports.open(&PortSpec::of_site(&site)))?),
+            None => None,
+        };
         let emptied = self.site.steering != site.steering && !self.site.units.is_empty();
         if emptied {
             self.empty_appliances().await?;
@@ -737,12 +743,6 @@ impl<T: Target> Engine<T> {
             }
             updates.in_order()
         });
-        // New ports are open before the tables send frames to them, and gone ones close after; a change that does
-        // not get that far is taken back.
-        let opening = match &self.ports {
-            Some(ports) => Some(tokio::task::block_in_place(|| ports.open(&PortSpec::of_site(&site)))?),
-            None => None,
-        };
         if let Err(cause) = self.target.write(updates.clone()).await {
             tokio::task::block_in_place(|| drop(opening));
             if emptied || !matches!(cause, TargetError::Refused { .. }) {
