@@ -4,8 +4,25 @@
 //! [`Schema`]. Pure.
 #![forbid(unsafe_code)]
 
+pub mod data;
+pub mod defaults;
+pub mod edit;
+pub mod json;
+pub mod line;
+pub mod natural;
 pub mod path;
+mod pattern;
+pub mod read;
 pub mod schema;
+pub mod set_lines;
+mod value;
+pub mod words;
 
-pub use path::{Path, Step};
+pub use data::{Data, Entries, Fields, Keys, Tree, Values};
+pub use defaults::Defaults;
+pub use edit::{Edit, EditFault, Place};
+pub use line::{Candidate, CandidateKind, Verb, WordFault};
+pub use path::{Path, PathFault, Step};
+pub use read::{FaultKind, ReadFault};
 pub use schema::{Kind, Node, NodeId, Schema, Type};
+pub use set_lines::LineFault;

@@ -249,6 +249,21 @@ impl Schema {
     }
 }
 
+impl Schema {
+    /// By number: the node, or something below it, is no configuration.
+    pub(crate) fn stateful(&self) -> Vec<bool> {
+        let mut stateful: Vec<bool> = self.nodes.iter().map(|node| !node.config).collect();
+        for node in self.nodes.iter().rev() {
+            if let Some(parent) = node.parent
+                && stateful[usize::from(node.id.0)]
+            {
+                stateful[usize::from(parent.0)] = true;
+            }
+        }
+        stateful
+    }
+}
+
 impl Node {
     /// The keys of a list; none of anything else.
     #[must_use]
