@@ -7,7 +7,7 @@ use tree::{Defaults, Path, Tree, json, line, set_lines, xml};
 use crate::access;
 use crate::datastore::{ApplyError, Datastores, Options, read_text};
 use crate::session::Session;
-use crate::{early, session};
+use crate::early;
 
 /// Keys that one answer lists.
 const KEYS: usize = 1000;
@@ -143,7 +143,7 @@ pub async fn answer(
 
 fn load(
     datastores: &Datastores,
-    session: &mut session::Session,
+    session: &mut Session,
     mode: LoadMode,
     text: &str,
 ) -> Result<Changed, ConfigurationError> {

@@ -134,11 +134,10 @@ mod tests {
     use dataplane::target::{BMV2, SWPIPE};
 
     use super::*;
-    use crate::difference::by_place;
 
     fn links() -> LinkPorts {
         let entry = |side, port| LinkEntry { link: LinkIndex(3), side, port: PortId(port) }.entry();
-        LinkPorts::of(&by_place(vec![entry(Side::Lan, 8), entry(Side::Wan, 9)]))
+        LinkPorts::of(&Tables::of(vec![entry(Side::Lan, 8), entry(Side::Wan, 9)]))
     }
 
     /// Reads `wanted` from a device whose cells have these counts, all others none.

@@ -18,6 +18,7 @@ use crate::datastore::{self, Beginning, BeginningError, Datastores, Who};
 use crate::engine::{Command, Engine};
 use crate::event::{Events, News};
 use crate::keepalives::Keepalives;
+use crate::northbound;
 use crate::show::{Desk, Rates};
 use crate::socket;
 use crate::state_dir::{Kept, StateDir};
@@ -233,6 +234,7 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
         trouble: engine.trouble(),
     });
     let engine = tokio::spawn(engine.run(received, changes));
+    tokio::spawn(northbound::listen::serve(desk.clone(), settings.state_dir.clone()));
     tokio::spawn(socket::serve(listener, desk));
     tracing::info!("sluiced: ready, clients on {}", settings.socket.display());
 

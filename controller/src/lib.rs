@@ -19,6 +19,7 @@ pub mod early;
 pub mod event;
 pub mod keepalives;
 pub mod lookup;
+pub mod northbound;
 pub mod operational;
 pub mod session;
 pub mod show;

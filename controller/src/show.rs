@@ -188,8 +188,7 @@ impl<T: Target> Desk<T> {
                 if let Some(name) = profile.as_ref().filter(|name| !view.site.profiles.contains_key(*name)) {
                     return Err(unknown("liveness profile", name, view.site.profiles.keys().cloned()));
                 }
-                let status = self.keepalives.status().await?;
-                serde_json::to_value(liveness_of(&view, &status, profile.as_deref()))?
+                serde_json::to_value(self.liveness(&view, profile.as_deref()).await?)?
             }
             Request::ShowDrops => serde_json::to_value(self.drops(&view).await?)?,
             Request::ShowEvents { after, last } => serde_json::to_value(self.events.list(after, last))?,
@@ -254,7 +253,7 @@ impl<T: Target> Desk<T> {
         }
     }
 
-    async fn ports(&self, view: &View, only: Option<&str>) -> Result<Vec<Port>, Refusal> {
+    pub(crate) async fn ports(&self, view: &View, only: Option<&str>) -> Result<Vec<Port>, Refusal> {
         let roles = roles(&view.site);
         let ports: Vec<&site::Port> =
             view.site.ports.values().filter(|port| only.is_none_or(|name| name == port.name)).collect();
@@ -285,7 +284,7 @@ impl<T: Target> Desk<T> {
             .collect())
     }
 
-    async fn links(&self, view: &View) -> Result<Vec<Link>, Refusal> {
+    pub(crate) async fn links(&self, view: &View) -> Result<Vec<Link>, Refusal> {
         let port = |name: &str| view.site.ports.get(name).map(|port| port.id).unwrap_or_default();
         let index = |link: &site::Link| view.ids.links.get(&link.name).copied().unwrap_or_default();
         let mut wanted = Vec::new();
@@ -372,7 +371,7 @@ impl<T: Target> Desk<T> {
         })
     }
 
-    async fn balancer(&self, view: &View) -> Result<Balancer, Refusal> {
+    pub(crate) async fn balancer(&self, view: &View) -> Result<Balancer, Refusal> {
         let status = self.keepalives.status().await?;
         let mut wanted = Vec::new();
         for pair in view.ids.pairs.values() {
@@ -411,7 +410,15 @@ impl<T: Target> Desk<T> {
         })
     }
 
-    async fn flows(&self, view: &View) -> Result<Vec<Flow>, Refusal> {
+    pub(crate) async fn liveness(
+        &self,
+        view: &View,
+        profile: Option<&str>,
+    ) -> Result<Vec<PairLiveness>, Refusal> {
+        Ok(liveness_of(view, &self.keepalives.status().await?, profile))
+    }
+
+    pub(crate) async fn flows(&self, view: &View) -> Result<Vec<Flow>, Refusal> {
         let mut counts: BTreeMap<String, Count> = BTreeMap::new();
         for (entry, count) in self.target.rule_counters().await? {
             // By our own books: a device may not keep names.

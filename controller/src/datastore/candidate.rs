@@ -54,7 +54,7 @@ impl Candidate {
             let by = format!("{} ({})", running.by.user, running.by.origin);
             let schema = running.tree.schema();
             let conflict = |conflict: tree::Conflict| Conflict {
-                words: conflict.words(schema),
+                words: conflict.path.words(schema),
                 path: conflict.path,
                 by: by.clone(),
             };

@@ -28,8 +28,7 @@ pub struct StartupError {
 }
 
 /// What a text looks like: JSON and XML begin with a bracket of theirs, everything else is `set` lines.
-#[must_use]
-pub fn format_of(text: &str) -> Format {
+fn format_of(text: &str) -> Format {
     match text.trim_start_matches('\u{feff}').trim_start().chars().next() {
         Some('{' | '[') => Format::Json,
         Some('<') => Format::Xml,
@@ -57,8 +56,7 @@ pub fn read_text(schema: &Arc<Schema>, text: &str) -> Result<Tree, String> {
 }
 
 /// A configuration as a file of this name has it: JSON, XML by their suffixes, else `set` lines.
-#[must_use]
-pub fn write_text(tree: &Tree, path: &Path) -> String {
+fn write_text(tree: &Tree, path: &Path) -> String {
     let whole = tree::Path::default();
     let explicit = Defaults::Explicit;
     match path.extension().and_then(|extension| extension.to_str()) {

@@ -89,7 +89,7 @@ fn differing(list: &Path, before: &Tree, after: &Tree) -> Vec<Path> {
 ///
 /// # Errors
 /// [`Invalid`].
-pub fn site_from_nothing(yang: &Yang, next: &Tree) -> Result<Site, Invalid> {
+pub(super) fn site_from_nothing(yang: &Yang, next: &Tree) -> Result<Site, Invalid> {
     whole(yang, next, path_to(next.schema(), &["ecofilter-balancer", "flow"]).as_ref())
 }
 

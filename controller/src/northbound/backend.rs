@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
 
-use api::{LookupQuery, Request, Response, Role, UnitMode};
+
+use api::{LookupQuery, Request, Response, UnitMode};
 use netconf::{
     Access as Needed, Action, Backend, Caller, Commit, Credentials, Datastore, Ending, ErrorPath, Login, Module,
     Notification, Pending, Refusal, RpcError, Tag,
@@ -120,8 +120,14 @@ fn refusal_of(schema: &Schema, invalid: &Invalid) -> Refusal {
 fn tag_of(kind: yang::FaultKind) -> Tag {
     match kind {
         yang::FaultKind::Leafref | yang::FaultKind::Mandatory => Tag::DataMissing,
-        yang::FaultKind::Value => Tag::InvalidValue,
-        _ => Tag::OperationFailed,
+        yang::FaultKind::Range | yang::FaultKind::Length | yang::FaultKind::Pattern | yang::FaultKind::Type => {
+            Tag::InvalidValue
+        }
+        yang::FaultKind::Unknown | yang::FaultKind::When => Tag::UnknownElement,
+        yang::FaultKind::Must
+        | yang::FaultKind::Unique
+        | yang::FaultKind::Elements
+        | yang::FaultKind::Duplicate => Tag::OperationFailed,
     }
 }
 
@@ -131,15 +137,16 @@ impl<T: Target> Backend for Northbound<T> {
     }
 
     fn modules(&self) -> Vec<Module> {
-        let modules = self.datastores().yang().modules();
-        modules
+        let schema = self.datastores().schema();
+        yang::MODULES
             .iter()
             .map(|module| Module {
-                name: module.name.clone(),
-                revision: module.revision.clone(),
-                namespace: module.namespace.clone(),
+                name: module.name.to_owned(),
+                revision: Some(module.revision.to_owned()),
+                namespace: module.namespace.to_owned(),
                 features: Vec::new(),
-                implemented: module.implemented,
+                // The others have nothing but types.
+                implemented: schema.roots.iter().any(|id| schema.module_of(schema.node(*id)).name == module.name),
                 version_1_1: true,
                 text: module.text.into(),
             })
@@ -350,8 +357,8 @@ impl<T: Target> Backend for Northbound<T> {
         prefixes: &BTreeMap<String, String>,
     ) -> Option<Result<Tree, RpcError>> {
         let data = tree::json::write(tree, &Path::default(), tree::Defaults::Explicit);
-        let prefixes: Vec<(&str, &str)> =
-            prefixes.iter().map(|(prefix, namespace)| (prefix.as_str(), namespace.as_str())).collect();
+        let prefixes: Vec<(String, String)> =
+            prefixes.iter().map(|(prefix, namespace)| (prefix.clone(), namespace.clone())).collect();
         Some(match self.datastores().yang().xpath(&data, expression, &prefixes) {
             Ok(paths) => {
                 let mut selected = Tree::new(tree.schema().clone());

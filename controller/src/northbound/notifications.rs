@@ -12,7 +12,7 @@ use tree::{Path, Schema};
 use crate::datastore::Change;
 
 /// Sends on what happens, until nothing happens any more.
-pub async fn forward(
+pub(super) async fn forward(
     schema: Arc<Schema>,
     mut events: broadcast::Receiver<Event>,
     mut changes: broadcast::Receiver<Change>,
