@@ -191,7 +191,18 @@ mod tests {
     #[test]
     fn document_types_and_entities_are_refused() {
         let billion = "<!DOCTYPE a [<!ENTITY b \"cc\">]><a>&b;</a>";
-        for text in [billion, "<a>&b;</a>", "<a>\0</a>", "<a", "<a>", "</a>", "<a/><b/>", "", "<!-- ", "<a><![CDATA[x</a>"] {
+        for text in [
+            billion,
+            "<a>&b;</a>",
+            "<a>\0</a>",
+            "<a",
+            "<a>",
+            "</a>",
+            "<a/><b/>",
+            "",
+            "<!-- ",
+            "<a><![CDATA[x</a>",
+        ] {
             assert_eq!(fault(text), Some(Tag::MalformedMessage), "{text}");
         }
         assert_eq!(fault("<?xml version='1.0'?><!-- <a b='> --><a><![CDATA[<b><c><d><e>]]>&lt;</a>"), None);

@@ -234,9 +234,8 @@ impl Editor<'_> {
         path: &Path,
     ) -> Result<&'schema Node, RpcError> {
         let (name, space) = (element.tag_name().name(), namespace(element));
-        let found = schema
-            .below(parent)
-            .find(|node| node.name == name && schema.module_of(node).namespace == space);
+        let found =
+            schema.below(parent).find(|node| node.name == name && schema.module_of(node).namespace == space);
         let special = |node: &Node| matches!(node.kind, Kind::Rpc | Kind::Notification);
         if let Some(node) = found.filter(|node| !special(node)) {
             if node.config || self.state {
@@ -280,15 +279,18 @@ impl Editor<'_> {
             match (space, name) {
                 (BASE, "operation") if self.operations => {
                     let words = "merge, replace, create, delete or remove";
-                    let operation = Operation::of_word(value)
-                        .ok_or_else(|| fault(Tag::BadAttribute, format!("operation is {words}, not {value}")))?;
+                    let operation = Operation::of_word(value).ok_or_else(|| {
+                        fault(Tag::BadAttribute, format!("operation is {words}, not {value}"))
+                    })?;
                     attributes.operation = Some(operation);
                 }
-                (YANG, "insert" | "key" | "value") if self.operations && ordered_by_user(node) => match name {
-                    "insert" => attributes.insert = Some(value),
-                    "key" => attributes.key = Some(value),
-                    _ => attributes.value = Some(value),
-                },
+                (YANG, "insert" | "key" | "value") if self.operations && ordered_by_user(node) => {
+                    match name {
+                        "insert" => attributes.insert = Some(value),
+                        "key" => attributes.key = Some(value),
+                        _ => attributes.value = Some(value),
+                    }
+                }
                 (DEFAULT_ATTRIBUTE, "default") => attributes.default = matches!(value, "true" | "1"),
                 ("http://www.w3.org/XML/1998/namespace", _) => {}
                 _ => {
@@ -315,7 +317,8 @@ impl Editor<'_> {
         attributes: &Attributes<'_>,
     ) -> Result<(), RpcError> {
         let exists = self.tree.contains(here);
-        let operation = if attributes.default { self.to_default(element, node, here, operation)? } else { operation };
+        let operation =
+            if attributes.default { self.to_default(element, node, here, operation)? } else { operation };
         match operation {
             Operation::None if exists => return Ok(()),
             Operation::Delete | Operation::None if !exists => return Err(self.missing(node, here)),
@@ -500,9 +503,14 @@ impl Editor<'_> {
             "last" => Place::Last,
             "before" | "after" => {
                 let given = given.ok_or_else(|| {
-                    fault(Tag::MissingAttribute, name, format!("insert=\"{insert}\" needs the attribute {name}"))
+                    fault(
+                        Tag::MissingAttribute,
+                        name,
+                        format!("insert=\"{insert}\" needs the attribute {name}"),
+                    )
                 })?;
-                let keys = if list { self.beside(element, node, given) } else { self.beside_value(node, given) };
+                let keys =
+                    if list { self.beside(element, node, given) } else { self.beside_value(node, given) };
                 let keys = keys.map_err(|reason| fault(Tag::BadAttribute, name, reason))?;
                 let other = match here.parent() {
                     Some(parent) => parent.step(node.id, Arc::clone(&keys)),
@@ -532,14 +540,18 @@ impl Editor<'_> {
         let mut values: Vec<Option<Box<str>>> = vec![None; list.keys().len()];
         let mut rest = text.trim();
         while !rest.is_empty() {
-            let (name, behind) = rest.strip_prefix('[').and_then(|rest| rest.split_once('=')).ok_or_else(wrong)?;
+            let (name, behind) =
+                rest.strip_prefix('[').and_then(|rest| rest.split_once('=')).ok_or_else(wrong)?;
             let behind = behind.trim_start();
-            let quote = behind.chars().next().filter(|quote| matches!(quote, '\'' | '"')).ok_or_else(wrong)?;
-            let (value, behind) = behind.get(1..).and_then(|rest| rest.split_once(quote)).ok_or_else(wrong)?;
+            let quote =
+                behind.chars().next().filter(|quote| matches!(quote, '\'' | '"')).ok_or_else(wrong)?;
+            let (value, behind) =
+                behind.get(1..).and_then(|rest| rest.split_once(quote)).ok_or_else(wrong)?;
             rest = behind.trim_start().strip_prefix(']').ok_or_else(wrong)?.trim_start();
-            let (prefix, name) = name.trim().split_once(':').map_or((None, name.trim()), |(prefix, name)| {
-                (Some(prefix), name)
-            });
+            let (prefix, name) = name
+                .trim()
+                .split_once(':')
+                .map_or((None, name.trim()), |(prefix, name)| (Some(prefix), name));
             if let Some(prefix) = prefix
                 && element.lookup_namespace_uri(Some(prefix))
                     != Some(self.schema.module_of(list).namespace.as_str())
@@ -592,7 +604,10 @@ impl Editor<'_> {
     }
 
     fn missing(&self, node: &Node, path: &Path) -> RpcError {
-        self.at(path, RpcError::new(Tag::DataMissing, format!("{} is not there", path_words(&self.schema, node, path))))
+        self.at(
+            path,
+            RpcError::new(Tag::DataMissing, format!("{} is not there", path_words(&self.schema, node, path))),
+        )
     }
 
     fn exists(&self, node: &Node, path: &Path) -> RpcError {

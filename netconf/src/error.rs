@@ -126,48 +126,15 @@ impl ErrorPath {
     /// As RFC 7950 (9.13) writes an instance-identifier, each step with its prefix.
     #[must_use]
     pub fn of(schema: &Schema, path: &Path) -> Self {
-        let mut made = Self::default();
+        let mut namespaces: Vec<(String, String)> = Vec::new();
         for step in &path.0 {
-            let node = schema.node(step.node);
-            let module = schema.module_of(node);
-            let known = made.namespaces.iter().any(|(prefix, _)| *prefix == module.prefix);
-            if !known {
-                made.namespaces.push((module.prefix.clone(), module.namespace.clone()));
-            }
-            let prefix = &module.prefix;
-            made.xpath.push_str(&format!("/{prefix}:{}", node.name));
-            if node.keys().is_empty() {
-                for value in step.keys.iter() {
-                    made.xpath.push_str(&format!("[.={}]", literal(value)));
-                }
-            }
-            for (key, value) in node.keys().iter().zip(step.keys.iter()) {
-                made.xpath.push_str(&format!("[{prefix}:{}={}]", schema.node(*key).name, literal(value)));
+            let module = schema.module_of(schema.node(step.node));
+            if !namespaces.iter().any(|(prefix, _)| *prefix == module.prefix) {
+                namespaces.push((module.prefix.clone(), module.namespace.clone()));
             }
         }
-        if made.xpath.is_empty() {
-            made.xpath.push('/');
-        }
-        made
+        Self { xpath: path.xpath(schema), namespaces }
     }
-
-    /// The same, one step deeper.
-    #[must_use]
-    pub fn below(mut self, prefix: &str, namespace: &str, name: &str) -> Self {
-        if !self.namespaces.iter().any(|(known, _)| known == prefix) {
-            self.namespaces.push((prefix.to_owned(), namespace.to_owned()));
-        }
-        if self.xpath == "/" {
-            self.xpath.clear();
-        }
-        self.xpath.push_str(&format!("/{prefix}:{name}"));
-        self
-    }
-}
-
-/// A text in quotes that it does not have; XPath 1.0 knows no escapes.
-fn literal(text: &str) -> String {
-    if text.contains('\'') { format!("\"{}\"", text.replace('"', "'")) } else { format!("'{text}'") }
 }
 
 /// One `<rpc-error>`; severity is always `error`, since RFC 6241 defines no warnings.

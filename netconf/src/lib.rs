@@ -30,7 +30,8 @@ mod time;
 mod writer;
 
 pub use backend::{
-    Access, Action, Backend, Caller, Commit, Confirmed, Datastore, Ending, Login, Module, Notification, Pending,
+    Access, Action, Backend, Caller, Commit, Confirmed, Datastore, Ending, Login, Module, Notification,
+    Pending,
 };
 pub use credentials::Credentials;
 pub use document::XmlLimits;

@@ -1,8 +1,8 @@
 //! State that the protocol itself keeps: ietf-netconf-monitoring (RFC 6022), the streams (RFC 5277, 3.2.5), and
 //! ietf-yang-library (RFC 7895).
 
-use std::sync::{Arc, LazyLock};
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, LazyLock};
 
 use tree::schema::{Module, Node};
 use tree::{EditFault, Kind, NodeId, Path, Schema, Tree, Type};
@@ -155,7 +155,9 @@ fn schema() -> Schema {
 /// The outline names it behind the list.
 fn is_key(outline: &str, list: &str, name: &str) -> bool {
     let mut lines = outline.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    lines.any(|words| words.starts_with(&["*", list]) && words.get(2..).is_some_and(|keys| keys.contains(&name)))
+    lines.any(|words| {
+        words.starts_with(&["*", list]) && words.get(2..).is_some_and(|keys| keys.contains(&name))
+    })
 }
 
 /// The state now.

@@ -247,8 +247,9 @@ impl<B: Backend> Request<'_, B> {
         self.permit(operation, Access::Look, Some(Datastore::Running))?;
         let (filter, defaults) = (self.filter(&parameters)?, parameters.defaults()?);
         let data = self.inner.backend.read_state(self.caller).await?;
-        let own = own::state(self.inner)
-            .map_err(|fault| RpcError::new(Tag::OperationFailed, format!("the server's own state: {fault}")))?;
+        let own = own::state(self.inner).map_err(|fault| {
+            RpcError::new(Tag::OperationFailed, format!("the server's own state: {fault}"))
+        })?;
         self.data(&[&data, &own], &filter, defaults)
     }
 
@@ -276,7 +277,11 @@ impl<B: Backend> Request<'_, B> {
             None | Some("subtree") => Ok(Filter::Subtree(filter)),
             Some("xpath") if self.inner.backend.has_xpath() => {
                 let select = attribute("select").ok_or_else(|| {
-                    about(Tag::MissingAttribute, "select", "an xpath filter needs the attribute select".into())
+                    about(
+                        Tag::MissingAttribute,
+                        "select",
+                        "an xpath filter needs the attribute select".into(),
+                    )
                 })?;
                 let prefixes = filter
                     .namespaces()
@@ -296,12 +301,7 @@ impl<B: Backend> Request<'_, B> {
     }
 
     /// A `<data>` with what the filter takes of some trees.
-    fn data(
-        &self,
-        trees: &[&Tree],
-        filter: &Filter<'_, '_>,
-        defaults: Defaults,
-    ) -> Result<Reply, Refusal> {
+    fn data(&self, trees: &[&Tree], filter: &Filter<'_, '_>, defaults: Defaults) -> Result<Reply, Refusal> {
         let mut out = Writer::default();
         out.open("data");
         // The size of what is read is unknown, so it is taken for long.
@@ -336,8 +336,7 @@ impl<B: Backend> Request<'_, B> {
     fn get_schema(&self, operation: Node<'_, '_>) -> Result<Reply, Refusal> {
         let parameters = Parameters::of(operation, &["identifier", "version", "format"])?;
         self.permit(operation, Access::Look, None)?;
-        let identifier =
-            parameters.text("identifier")?.ok_or_else(|| missing("get-schema", "identifier"))?;
+        let identifier = parameters.text("identifier")?.ok_or_else(|| missing("get-schema", "identifier"))?;
         let version = parameters.text("version")?;
         if let Some(format) = parameters.text("format")?
             && format.rsplit(':').next() != Some("yang")
@@ -348,7 +347,9 @@ impl<B: Backend> Request<'_, B> {
         let fits = |module: &&crate::Module| {
             module.name == identifier
                 && !module.text.is_empty()
-                && version.as_deref().is_none_or(|version| version == module.revision.as_deref().unwrap_or_default())
+                && version
+                    .as_deref()
+                    .is_none_or(|version| version == module.revision.as_deref().unwrap_or_default())
         };
         let mut found = modules.iter().filter(fits);
         let Some(module) = found.next() else {
@@ -357,7 +358,8 @@ impl<B: Backend> Request<'_, B> {
         };
         if found.next().is_some() {
             // RFC 6022, 3.1.
-            let error = RpcError::new(Tag::OperationFailed, format!("there are several schemas {identifier}"));
+            let error =
+                RpcError::new(Tag::OperationFailed, format!("there are several schemas {identifier}"));
             return Err(error.app_tag("data-not-unique").into());
         }
         let mut out = Writer::default();
@@ -433,8 +435,7 @@ impl<B: Backend> Request<'_, B> {
         // What is copied is what someone set, whatever was to be told of defaults.
         parameters.defaults()?;
         if target == Datastore::Running {
-            let message =
-                "running cannot be written (no capability writable-running): write the candidate, then commit";
+            let message = "running cannot be written (no capability writable-running): write the candidate, then commit";
             return Err(RpcError::protocol(Tag::OperationNotSupported, message)
                 .with(Info::BadElement("running".to_owned()))
                 .into());
@@ -495,8 +496,7 @@ impl<B: Backend> Request<'_, B> {
             None => Ok(()),
             Some(held) => {
                 let message = format!("{} is locked by session {}", datastore.word(), held.session);
-                Err(RpcError::protocol(Tag::InUse, message)
-                    .with(Info::SessionId(self.told(held.session))))
+                Err(RpcError::protocol(Tag::InUse, message).with(Info::SessionId(self.told(held.session))))
             }
         }
     }
@@ -598,7 +598,9 @@ impl<B: Backend> Request<'_, B> {
                 let message = "a commit that persists waits to be confirmed, with its persist-id";
                 Err(invalid("persist-id", message.to_owned()))
             }
-            (None, Some(_)) => Err(invalid("persist-id", "the commit that waits does not persist".to_owned())),
+            (None, Some(_)) => {
+                Err(invalid("persist-id", "the commit that waits does not persist".to_owned()))
+            }
             (None, None) if pending.session == self.caller.session => Ok(()),
             (None, None) => {
                 let session = self.told(pending.session);
@@ -635,8 +637,7 @@ impl<B: Backend> Request<'_, B> {
     async fn kill_session(&self, operation: Node<'_, '_>) -> Result<Reply, Refusal> {
         let parameters = Parameters::of(operation, &["session-id"])?;
         self.permit(operation, Access::Configure, None)?;
-        let number =
-            parameters.number("session-id")?.ok_or_else(|| missing("kill-session", "session-id"))?;
+        let number = parameters.number("session-id")?.ok_or_else(|| missing("kill-session", "session-id"))?;
         if number == self.caller.session {
             let message = "this is the session itself: use close-session".to_owned();
             return Err(invalid("session-id", message).into());
@@ -671,7 +672,8 @@ impl<B: Backend> Request<'_, B> {
         }
         // RFC 5277, 2.1.1 and 3.2.5.1: a stream says whether it has a past.
         if parameters.element("startTime").is_some() {
-            let message = "what happened earlier is not kept: subscribe without startTime (replaySupport false)";
+            let message =
+                "what happened earlier is not kept: subscribe without startTime (replaySupport false)";
             let error = RpcError::protocol(Tag::OperationNotSupported, message);
             return Err(error.with(Info::BadElement("startTime".to_owned())).into());
         }

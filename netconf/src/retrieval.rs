@@ -173,7 +173,13 @@ impl Retrieval<'_> {
     }
 
     /// Writes a node where the sets select it, or where there are none. Whether they do.
-    fn item(&mut self, parent: Option<&Node>, node: &Node, item: Item<'_>, sets: Option<&[&Siblings]>) -> bool {
+    fn item(
+        &mut self,
+        parent: Option<&Node>,
+        node: &Node,
+        item: Item<'_>,
+        sets: Option<&[&Siblings]>,
+    ) -> bool {
         let picks = || sets.unwrap_or_default().iter().filter_map(|set| set.pick(node.id));
         let whole = sets.is_none() || picks().any(|pick| pick.whole);
         let compared =

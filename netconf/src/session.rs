@@ -50,7 +50,12 @@ where
     if inner.stopping() {
         listed.live.end(&Ending::Shutdown);
     }
-    let talk = Talk { inner: Arc::clone(&inner), live: Arc::clone(&listed.live), framing: Framing::EndOfMessage, writer };
+    let talk = Talk {
+        inner: Arc::clone(&inner),
+        live: Arc::clone(&listed.live),
+        framing: Framing::EndOfMessage,
+        writer,
+    };
     // A task of its own, so that even a panic in it frees what it held.
     let ending = match tokio::spawn(talk.run(reader, established)).await {
         Ok(ending) => ending,
@@ -237,7 +242,10 @@ async fn next_event(subscription: &mut Option<Subscription>) -> Option<String> {
 }
 
 /// The client's hello.
-async fn receive_hello<R: AsyncRead + Unpin>(reader: &mut R, decoder: &mut Decoder) -> Result<String, String> {
+async fn receive_hello<R: AsyncRead + Unpin>(
+    reader: &mut R,
+    decoder: &mut Decoder,
+) -> Result<String, String> {
     let mut buffer = vec![0; PIECE];
     loop {
         match decoder.take() {

@@ -31,11 +31,7 @@ impl<S> Socket<S> {
     }
 
     /// Passes on what a write said, unless it has said "not now" for too long.
-    fn in_time<T>(
-        &mut self,
-        written: Poll<io::Result<T>>,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<T>> {
+    fn in_time<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
             return written;
