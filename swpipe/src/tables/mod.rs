@@ -94,7 +94,7 @@ impl Snapshot {
         match entry {
             TableEntry::Steering(_) => self.steering = SteeringMode::default(),
             TableEntry::Port(port) => Arc::make_mut(&mut self.ports).clear(port),
-            TableEntry::Rule(rule) => Arc::make_mut(&mut self.rules).clear(rule.family, slot),
+            TableEntry::Rule(rule) => Arc::make_mut(&mut self.rules).clear(rule, slot),
             TableEntry::Unit(unit) => Arc::make_mut(&mut self.units).clear(unit),
             TableEntry::Bucket(bucket) => Arc::make_mut(&mut self.buckets).clear(bucket),
             TableEntry::PairState(state) => Arc::make_mut(&mut self.pair_states).clear(state),

@@ -1,5 +1,7 @@
 //! `rules_v4` and `rules_v6`: flow rules, highest priority first.
 
+use std::sync::Arc;
+
 use dataplane::tables::{
     Family, LLC_PRESENT, PortRange, RuleAction, RuleEntry, RuleField, RuleMatch, VLAN_PRESENT,
 };
@@ -49,8 +51,127 @@ impl<const N: usize> Compiled<N> {
 /// Rules of both tables.
 #[derive(Clone, Default)]
 pub struct Rules {
-    v4: Vec<Compiled<V4_WORDS>>,
-    v6: Vec<Compiled<V6_WORDS>>,
+    v4: Ordered<V4_WORDS>,
+    v6: Ordered<V6_WORDS>,
+}
+
+/// Rules in a block at most.
+const BLOCK: usize = 256;
+
+/// Rules from the highest priority to the lowest. Those of one priority stand in the order of their insertion.
+///
+/// A change copies the blocks that it touches; the others are shared with the snapshot before.
+#[derive(Clone)]
+struct Ordered<const N: usize> {
+    /// The first block, where most frames find their rule. Empty only if there are no rules.
+    head: Vec<Compiled<N>>,
+    /// The others; none is empty.
+    tail: Vec<Arc<Vec<Compiled<N>>>>,
+}
+
+impl<const N: usize> Default for Ordered<N> {
+    fn default() -> Self {
+        Ordered { head: Vec::new(), tail: Vec::new() }
+    }
+}
+
+impl<const N: usize> Ordered<N> {
+    #[inline(always)]
+    fn first_match(&self, key: &Key<N>) -> Option<(RuleSlot, RuleAction)> {
+        match self.head.iter().find(|rule| rule.matches(key)) {
+            Some(rule) => Some((rule.slot, rule.action)),
+            None if self.tail.is_empty() => None,
+            None => self.match_in_tail(key),
+        }
+    }
+
+    /// Apart, so that the way of a site with few rules is compiled as if there were no other.
+    #[inline(never)]
+    fn match_in_tail(&self, key: &Key<N>) -> Option<(RuleSlot, RuleAction)> {
+        let mut rules = self.tail.iter().flat_map(|block| block.iter());
+        rules.find(|rule| rule.matches(key)).map(|rule| (rule.slot, rule.action))
+    }
+
+    fn block(&self, at: usize) -> &[Compiled<N>] {
+        match at.checked_sub(1) {
+            None => &self.head,
+            Some(at) => self.tail.get(at).map_or(&[], |block| block),
+        }
+    }
+
+    fn block_mut(&mut self, at: usize) -> &mut Vec<Compiled<N>> {
+        match at.checked_sub(1).and_then(|at| self.tail.get_mut(at)) {
+            None => &mut self.head,
+            Some(block) => Arc::make_mut(block),
+        }
+    }
+
+    /// The first block that has, or is to have, rules of this priority: the first that ends at it or below.
+    fn first_block(&self, priority: i32) -> usize {
+        let ends_above = |block: &[Compiled<N>]| block.last().is_some_and(|rule| rule.priority > priority);
+        if !ends_above(&self.head) {
+            return 0;
+        }
+        1 + self.tail.partition_point(|block| ends_above(block))
+    }
+
+    /// Block and place of a rule.
+    fn find(&self, priority: i32, slot: RuleSlot) -> Option<(usize, usize)> {
+        for at in self.first_block(priority)..=self.tail.len() {
+            let block = self.block(at);
+            let from = block.partition_point(|rule| rule.priority > priority);
+            let to = block.partition_point(|rule| rule.priority >= priority);
+            if let Some(found) =
+                block.get(from..to).unwrap_or_default().iter().position(|rule| rule.slot == slot)
+            {
+                return Some((at, from + found));
+            }
+            if to < block.len() {
+                break;
+            }
+        }
+        None
+    }
+
+    /// Puts a rule behind those of higher or equal priority; a rule with the same slot and priority is replaced.
+    fn set(&mut self, rule: Compiled<N>) {
+        if let Some((at, place)) = self.find(rule.priority, rule.slot) {
+            if let Some(same) = self.block_mut(at).get_mut(place) {
+                *same = rule;
+            }
+            return;
+        }
+        // The last block that does not begin below the rule.
+        let begins_below =
+            |block: &[Compiled<N>]| block.first().is_some_and(|first| first.priority < rule.priority);
+        let at = self.tail.partition_point(|block| !begins_below(block));
+        let block = self.block_mut(at);
+        let place = block.partition_point(|other| other.priority >= rule.priority);
+        block.insert(place, rule);
+        if block.len() > BLOCK {
+            // What is appended in order fills blocks.
+            let half = if place == BLOCK { BLOCK } else { BLOCK / 2 };
+            let rest = block.split_off(half);
+            block.shrink_to_fit();
+            self.tail.insert(at, Arc::new(rest));
+        }
+    }
+
+    fn clear(&mut self, priority: i32, slot: RuleSlot) {
+        let Some((at, place)) = self.find(priority, slot) else { return };
+        let block = self.block_mut(at);
+        block.remove(place);
+        let left = block.len();
+        // Neighbours that together fill half a block become one, lest blocks grow small and many.
+        if at < self.tail.len() && left + self.block(at + 1).len() <= BLOCK / 2 {
+            let next = self.tail.remove(at);
+            self.block_mut(at).extend(next.iter().cloned());
+        } else if left == 0 && at > 0 {
+            self.tail.remove(at - 1);
+        } else if left == 0 && !self.tail.is_empty() {
+            self.head = Arc::unwrap_or_clone(self.tail.remove(0));
+        }
+    }
 }
 
 impl Rules {
@@ -75,50 +196,32 @@ impl Rules {
                     src_mac,
                     dst_mac,
                 ];
-                first_match(&self.v6, &Key { words, src_port, dst_port })
+                self.v6.first_match(&Key { words, src_port, dst_port })
             }
             Some(&Addresses::V4 { src, dst }) => {
                 let addresses = u64::from(src) << 32 | u64::from(dst);
                 let words = [first_word(link, parsed, 4), addresses, tags, src_mac, dst_mac];
-                first_match(&self.v4, &Key { words, src_port, dst_port })
+                self.v4.first_match(&Key { words, src_port, dst_port })
             }
             None => {
                 let words = [first_word(link, parsed, 0), 0, tags, src_mac, dst_mac];
-                first_match(&self.v4, &Key { words, src_port, dst_port })
+                self.v4.first_match(&Key { words, src_port, dst_port })
             }
         }
     }
 
     pub(super) fn set(&mut self, rule: &RuleEntry, slot: RuleSlot) {
         match rule.family {
-            Family::V4 => place(&mut self.v4, compile_v4(rule, slot)),
-            Family::V6 => place(&mut self.v6, compile_v6(rule, slot)),
+            Family::V4 => self.v4.set(compile_v4(rule, slot)),
+            Family::V6 => self.v6.set(compile_v6(rule, slot)),
         }
     }
 
-    pub(super) fn clear(&mut self, family: Family, slot: RuleSlot) {
-        match family {
-            Family::V4 => self.v4.retain(|rule| rule.slot != slot),
-            Family::V6 => self.v6.retain(|rule| rule.slot != slot),
+    pub(super) fn clear(&mut self, rule: &RuleEntry, slot: RuleSlot) {
+        match rule.family {
+            Family::V4 => self.v4.clear(rule.priority, slot),
+            Family::V6 => self.v6.clear(rule.priority, slot),
         }
-    }
-}
-
-#[inline(always)]
-fn first_match<const N: usize>(rules: &[Compiled<N>], key: &Key<N>) -> Option<(RuleSlot, RuleAction)> {
-    rules.iter().find(|rule| rule.matches(key)).map(|rule| (rule.slot, rule.action))
-}
-
-/// Puts a rule behind those of higher or equal priority; a rule with the same slot is replaced.
-fn place<const N: usize>(rules: &mut Vec<Compiled<N>>, rule: Compiled<N>) {
-    let from = rules.partition_point(|other| other.priority > rule.priority);
-    let to = rules.partition_point(|other| other.priority >= rule.priority);
-    if let Some(same) =
-        rules.get_mut(from..to).and_then(|equal| equal.iter_mut().find(|other| other.slot == rule.slot))
-    {
-        *same = rule;
-    } else {
-        rules.insert(to, rule);
     }
 }
 
@@ -223,5 +326,118 @@ fn compiled<const N: usize>(
         action: rule.action,
         slot,
         priority: rule.priority,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rule(priority: i32, slot: u32, mark: u64) -> Compiled<1> {
+        Compiled {
+            mask: [0],
+            value: [mark],
+            src_port: PortRange::ALL,
+            dst_port: PortRange::ALL,
+            action: RuleAction::Bypass,
+            slot: RuleSlot(slot),
+            priority,
+        }
+    }
+
+    /// Priority, slot and value of each, in order.
+    fn listed(rules: &Ordered<1>) -> Vec<(i32, u32, u64)> {
+        (0..=rules.tail.len())
+            .flat_map(|at| rules.block(at))
+            .map(|rule| (rule.priority, rule.slot.0, rule.value[0]))
+            .collect()
+    }
+
+    fn sound(rules: &Ordered<1>) {
+        assert!(rules.head.len() <= BLOCK && (!rules.head.is_empty() || rules.tail.is_empty()));
+        assert!(rules.tail.iter().all(|block| (1..=BLOCK).contains(&block.len())));
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Set(i32, u64),
+        Change(usize, u64),
+        Clear(usize),
+        Snapshot,
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            10 => (1..20_i32, any::<u64>()).prop_map(|(priority, mark)| Step::Set(priority, mark)),
+            2 => (any::<usize>(), any::<u64>()).prop_map(|(which, mark)| Step::Change(which, mark)),
+            6 => any::<usize>().prop_map(Step::Clear),
+            1 => Just(Step::Snapshot),
+        ];
+        proptest::collection::vec(step, 0..3000)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn blocks_hold_what_one_sorted_list_holds(steps in steps()) {
+            let mut rules = Ordered::<1>::default();
+            let mut model: Vec<(i32, u32, u64)> = Vec::new();
+            let mut next = 0;
+            let mut before: Option<(Ordered<1>, Vec<(i32, u32, u64)>)> = None;
+            for step in steps {
+                match step {
+                    Step::Set(priority, mark) => {
+                        next += 1;
+                        rules.set(rule(priority, next, mark));
+                        let at = model.partition_point(|other| other.0 >= priority);
+                        model.insert(at, (priority, next, mark));
+                    }
+                    Step::Change(which, mark) if !model.is_empty() => {
+                        let at = which % model.len();
+                        model[at].2 = mark;
+                        rules.set(rule(model[at].0, model[at].1, mark));
+                    }
+                    Step::Clear(which) if !model.is_empty() => {
+                        let (priority, slot, _) = model.remove(which % model.len());
+                        rules.clear(priority, RuleSlot(slot));
+                    }
+                    Step::Snapshot => before = Some((rules.clone(), model.clone())),
+                    Step::Change(..) | Step::Clear(_) => {}
+                }
+                sound(&rules);
+            }
+            prop_assert_eq!(listed(&rules), model);
+            if let Some((rules, model)) = before {
+                prop_assert_eq!(listed(&rules), model, "a snapshot stays as it was");
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_copies_one_block_of_many() {
+        let mut rules = Ordered::<1>::default();
+        for number in 0..10_000 {
+            rules.set(rule(number, number.unsigned_abs(), 0));
+        }
+        sound(&rules);
+        let shared = |next: &Ordered<1>| {
+            let known = |block| rules.tail.iter().any(|other| Arc::ptr_eq(other, block));
+            next.tail.iter().filter(|block| known(block)).count()
+        };
+        for priority in [1, 5000, 9999] {
+            let mut next = rules.clone();
+            next.set(rule(priority, 10_000, 0));
+            assert!(shared(&next) + 1 >= rules.tail.len(), "priority {priority}");
+            next.clear(priority, RuleSlot(10_000));
+            assert!(shared(&next) + 1 >= rules.tail.len(), "priority {priority}");
+            assert_eq!(listed(&next), listed(&rules));
+        }
+        for number in 0..10_000 {
+            rules.clear(number, RuleSlot(number.unsigned_abs()));
+            sound(&rules);
+        }
+        assert_eq!(listed(&rules), []);
     }
 }
