@@ -16,13 +16,15 @@ fi
 
 # Command and the Debian package that has it.
 wanted="cc:gcc make:make ip:iproute2 ethtool:ethtool nft:nftables iperf3:iperf3 curl:curl ping:iputils-ping
-python3:python3 setsid:util-linux"
+python3:python3 setsid:util-linux cmake:cmake"
 missing=()
 for pair in $wanted; do
     command -v "${pair%%:*}" >/dev/null || missing+=("${pair##*:}")
 done
 # Debian's python3 has venv in a package of its own.
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+# libyang is built from its sources with it.
+[ -e /usr/include/pcre2.h ] || missing+=(libpcre2-dev)
 
 [ ${#missing[@]} -eq 0 ] && exit 0
 if [ "$(id -u)" -ne 0 ]; then
