@@ -1,0 +1,166 @@
+//! Words about the configuration, read against the schema.
+
+use tree::line::{self, Candidate, CandidateKind, Verb, WordFault};
+use tree::words::quote;
+use tree::{Edit, Kind, NodeId, Path, Schema};
+
+use crate::grammar::{Fault, Item, Names, TreeWords};
+use crate::token::Token;
+
+/// The place that the words of a level lead to; the top where this schema has no such level.
+pub fn place(schema: &Schema, level: &[String]) -> Path {
+    let level: Vec<&str> = level.iter().map(String::as_str).collect();
+    line::edit(schema, &Path::default(), &level).unwrap_or_default()
+}
+
+/// Where words lead from a level.
+///
+/// # Errors
+/// The first word that cannot stand where it stands, or that one is missing.
+pub fn place_of(schema: &Schema, level: &[String], words: &TreeWords) -> Result<Path, Fault> {
+    let level = if words.from_top { Path::default() } else { place(schema, level) };
+    let texts = texts(&words.tokens);
+    let place = match words.verb {
+        Verb::Edit => line::edit(schema, &level, &texts),
+        Verb::Set | Verb::Del | Verb::Show => line::show(schema, &level, &texts),
+    };
+    place.map_err(|fault| at_word(&fault, &words.tokens, None))
+}
+
+/// The lines of `set` and `del`, from the top and in full, that words mean at a level.
+///
+/// # Errors
+/// The first word that cannot stand where it stands, or that one is missing.
+pub fn changes(schema: &Schema, level: &[String], words: &TreeWords) -> Result<Vec<String>, Fault> {
+    let level = place(schema, level);
+    let texts = texts(&words.tokens);
+    let edits = match words.verb {
+        Verb::Del => line::del(schema, &level, &texts),
+        Verb::Set | Verb::Show | Verb::Edit => line::set(schema, &level, &texts),
+    };
+    let edits = edits.map_err(|fault| at_word(&fault, &words.tokens, None))?;
+    Ok(edits.iter().filter_map(|edit| in_full(schema, edit)).collect())
+}
+
+/// An edit as a line; a `set` and a `del` are never about the order of entries.
+fn in_full(schema: &Schema, edit: &Edit) -> Option<String> {
+    match edit {
+        Edit::Set(path, None) => Some(format!("set {}", path.words(schema))),
+        Edit::Set(path, Some(value)) => Some(format!("set {} {}", path.words(schema), quote(value))),
+        Edit::Delete(path) => Some(format!("del {}", path.words(schema))),
+        Edit::Place(..) => None,
+    }
+}
+
+fn texts(tokens: &[Token]) -> Vec<&str> {
+    tokens.iter().map(|token| token.text.as_str()).collect()
+}
+
+/// The fault with the place of its word in the line. What is missing is missing at the end of the words.
+fn at_word(fault: &WordFault, tokens: &[Token], end: Option<usize>) -> Fault {
+    let at = match tokens.get(fault.word) {
+        Some(token) => token.start..token.end,
+        None => {
+            let end = end.or(tokens.last().map(|token| token.end + 1)).unwrap_or_default();
+            end..end
+        }
+    };
+    Fault::new(at, fault.to_string())
+}
+
+/// What can follow some words.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// What the next word can become.
+    pub items: Vec<Item>,
+    /// The words can end here.
+    pub complete: bool,
+}
+
+/// What can follow words, all of which are complete, where the next begins with a text. `end` is where the line
+/// ends.
+///
+/// # Errors
+/// The first word that cannot stand where it stands.
+pub fn following(words: &TreeWords, end: usize, partial: &str, names: &dyn Names) -> Result<Found, Fault> {
+    let Some(schema) = names.schema() else { return Ok(Found::default()) };
+    let level = if words.from_top { Path::default() } else { place(&schema, &names.level()) };
+    let candidates = line::following(&schema, &level, &texts(&words.tokens), words.verb)
+        .map_err(|fault| at_word(&fault, &words.tokens, Some(end)))?;
+    let mut found = Found::default();
+    let mut open = Vec::new();
+    for candidate in candidates {
+        if candidate.kind == CandidateKind::End {
+            found.complete = true;
+        } else if candidate.literal {
+            if candidate.text.starts_with(partial) {
+                let help = help_of(&schema, &candidate);
+                found.items.push(Item { text: candidate.text, help, literal: true });
+            }
+        } else {
+            let help = help_of(&schema, &candidate);
+            let known = known(&schema, &candidate.kind, partial, names);
+            open.extend(known.into_iter().map(|text| Item { text, help: help.clone(), literal: true }));
+            // What stands for any value is listed before the values that are there.
+            let any = Item { text: candidate.text, help, literal: false };
+            if !found.items.iter().any(|item| item.text == any.text) {
+                found.items.push(any);
+            }
+        }
+    }
+    for item in open {
+        if !found.items.iter().any(|known| known.literal && known.text == item.text) {
+            found.items.push(item);
+        }
+    }
+    Ok(found)
+}
+
+/// What a candidate means, in one sentence; of a value also what is in force without one.
+fn help_of(schema: &Schema, candidate: &Candidate) -> String {
+    let mut help = first_sentence(&candidate.help).to_owned();
+    if let CandidateKind::Value(node) = candidate.kind
+        && let Kind::Leaf { default: Some(default), .. } = &schema.node(node).kind
+    {
+        help.push_str("; ");
+        help.push_str(default);
+        help.push_str(" if not set");
+    }
+    help
+}
+
+/// Up to the first full stop.
+pub fn first_sentence(text: &str) -> &str {
+    let end = text.find(". ").map_or(text.len(), |end| end + 1);
+    text[..end].trim_end_matches('.')
+}
+
+/// Values that are there.
+fn known(schema: &Schema, kind: &CandidateKind, partial: &str, names: &dyn Names) -> Vec<String> {
+    let (list, given) = match kind {
+        CandidateKind::Key { list, given } => (list.clone(), given.as_slice()),
+        CandidateKind::Reference { leaf } => match (leaf.node(), leaf.parent()) {
+            (Some(node), Some(above)) if is_only_key(schema, &above, node) => (whole(&above), &[][..]),
+            _ => return names.values(&leaf.to_words(schema), partial),
+        },
+        CandidateKind::Keyword(_) | CandidateKind::Word | CandidateKind::Value(_) | CandidateKind::End => {
+            return Vec::new();
+        }
+    };
+    let mut words = list.to_words(schema);
+    words.extend(given.iter().map(|key| key.to_string()));
+    names.keys(&words, partial)
+}
+
+/// A list's only key.
+fn is_only_key(schema: &Schema, list: &Path, key: NodeId) -> bool {
+    list.node().is_some_and(|list| schema.node(list).keys() == [key])
+}
+
+/// The list of an entry.
+fn whole(entry: &Path) -> Path {
+    match (entry.parent(), entry.node()) {
+        (Some(above), Some(list)) => above.child(list),
+        _ => Path::default(),
+    }
+}
