@@ -203,7 +203,7 @@ impl Fields {
 
 impl Values {
     /// The values in their order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &str> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &str> + Clone {
         self.0.iter().map(AsRef::as_ref)
     }
 
