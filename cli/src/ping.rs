@@ -48,20 +48,25 @@ fn paced(
             Err(Failure::Ask(AskError::Interrupted)) => break,
             done => done?,
         }
-        let next = Instant::now() + PACE;
-        while number < times {
-            let left = next.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            if keys.wait(Some(left)) == Key::Quit {
-                executor.interrupt.hold();
-                return Ok(());
-            }
+        if number < times && until(&keys, Instant::now() + PACE) == Key::Quit {
+            break;
         }
     }
+    // A Ctrl-C that ended it is done with.
     executor.interrupt.hold();
     Ok(())
+}
+
+/// Waits for a time, whatever keys are pressed but the one that ends it.
+fn until(keys: &Keys, time: Instant) -> Key {
+    loop {
+        let left = time.saturating_duration_since(Instant::now());
+        match keys.wait(Some(left)) {
+            Key::Quit => return Key::Quit,
+            _ if time <= Instant::now() => return Key::Nothing,
+            _ => {}
+        }
+    }
 }
 
 /// Shortest, average and longest of what was measured.

@@ -65,7 +65,11 @@ fn at_word(fault: &WordFault, tokens: &[Token], end: Option<usize>) -> Fault {
             end..end
         }
     };
-    Fault::new(at, fault.to_string())
+    // Not twice what it must be.
+    match &fault.expected[..] {
+        [one] if fault.message.contains(one.as_str()) => Fault::new(at, fault.message.clone()),
+        _ => Fault::new(at, fault.to_string()),
+    }
 }
 
 /// What can follow some words.
@@ -116,23 +120,25 @@ pub fn following(words: &TreeWords, end: usize, partial: &str, names: &dyn Names
     Ok(found)
 }
 
-/// What a candidate means, in one sentence; of a value also what is in force without one.
+/// What a candidate means, in one sentence; of a value also what it must be and what is in force without one.
 fn help_of(schema: &Schema, candidate: &Candidate) -> String {
-    let mut help = first_sentence(&candidate.help).to_owned();
-    if let CandidateKind::Value(node) = candidate.kind
-        && let Kind::Leaf { default: Some(default), .. } = &schema.node(node).kind
-    {
-        help.push_str("; ");
-        help.push_str(default);
-        help.push_str(" if not set");
+    let CandidateKind::Value(node) = candidate.kind else { return first_sentence(&candidate.help) };
+    let node = schema.node(node);
+    // The range stands beside it already.
+    let range = candidate.text.trim_matches(['<', '>']);
+    let must = candidate.help.strip_prefix(range).map_or(candidate.help.as_str(), |rest| rest);
+    let mut parts = vec![first_sentence(&node.description), first_sentence(must.trim_start_matches(", "))];
+    if let Kind::Leaf { default: Some(default), .. } = &node.kind {
+        parts.push(format!("{default} if not set"));
     }
-    help
+    parts.retain(|part| !part.is_empty());
+    parts.join("; ")
 }
 
 /// Up to the first full stop.
-pub fn first_sentence(text: &str) -> &str {
-    let end = text.find(". ").map_or(text.len(), |end| end + 1);
-    text[..end].trim_end_matches('.')
+fn first_sentence(text: &str) -> String {
+    let end = [". ", ".\n", "\n"].iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
+    text[..end].trim_end_matches('.').into()
 }
 
 /// Values that are there.

@@ -378,7 +378,7 @@ impl Node {
 
 impl End {
     /// A configuration that has no level where one could be.
-    fn from_top(&self) -> bool {
+    fn is_from_top(&self) -> bool {
         matches!(self, End::Run(Run::ShowTree(source)) if source(&Args::default()) != api::Source::Candidate)
     }
 }

@@ -140,7 +140,7 @@ impl Position {
             return Ok(());
         }
         if let Some((node, verb)) = self.tree_node() {
-            let from_top = node.then.end.from_top();
+            let from_top = node.then.end.is_from_top();
             self.tree = Some(TreeWords { verb, from_top, tokens: vec![token.clone()] });
             self.in_tree = true;
             self.take(node);
@@ -164,7 +164,7 @@ impl Position {
             Some(tree) => Some(tree.clone()).filter(|_| self.in_tree),
             None => self.tree_node().map(|(node, verb)| TreeWords {
                 verb,
-                from_top: node.then.end.from_top(),
+                from_top: node.then.end.is_from_top(),
                 tokens: Vec::new(),
             }),
         }

@@ -59,6 +59,7 @@ pub fn differences(lines: &[String], style: Style) -> String {
         let tone = match line.chars().next() {
             Some('+') => Tone::Good,
             Some('-') => Tone::Bad,
+            Some('~') => Tone::Warning,
             _ => Tone::Plain,
         };
         let _ = writeln!(text, "{}", style.paint(tone, &harmless(line)));

@@ -25,8 +25,8 @@ pub struct Device {
     pub sessions: usize,
     /// The data plane does not answer now.
     pub stuck: bool,
-    /// Whoever asks may not configure.
-    pub read_only: bool,
+    /// Lines with this text are refused.
+    pub refuse: Option<String>,
 }
 
 impl Default for Device {
@@ -47,7 +47,7 @@ impl Default for Device {
             running,
             sessions: 0,
             stuck: false,
-            read_only: false,
+            refuse: None,
         }
     }
 }
@@ -59,14 +59,6 @@ fn place(words: &[String]) -> Result<Path, String> {
 
 fn lines(tree: &Tree) -> Vec<String> {
     tree::set_lines::write(tree, &Path::default()).lines().map(String::from).collect()
-}
-
-/// `- set` and `+ set`.
-fn difference(before: &Tree, after: &Tree) -> Vec<String> {
-    let (before, after) = (lines(before), lines(after));
-    let gone = before.iter().filter(|line| !after.contains(line)).map(|line| format!("- {line}"));
-    let new = after.iter().filter(|line| !before.contains(line)).map(|line| format!("+ {line}"));
-    gone.chain(new).collect()
 }
 
 /// A port of a link or pair that is not there.
@@ -83,11 +75,13 @@ fn check(tree: &Tree) -> Result<(), String> {
 
 fn read(text: &str, into: &Tree) -> Result<Tree, String> {
     let mut tree = into.clone();
+    let faults = |faults: Vec<tree::read::ReadFault>| {
+        faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
     if text.trim_start().starts_with('{') {
-        let faults = |faults: Vec<tree::read::ReadFault>| {
-            faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-        };
         tree.overlay(&tree::json::read(&schema(), text).map_err(faults)?);
+    } else if text.trim_start().starts_with('<') {
+        tree.overlay(&tree::xml::read(&schema(), text).map_err(faults)?);
     } else {
         tree::set_lines::read(&mut tree, text).map_err(|fault| fault.to_string())?;
     }
@@ -127,7 +121,7 @@ impl Device {
                 let text = match format {
                     Format::Set => tree::set_lines::write(tree, &place(path)?),
                     Format::Json => tree::json::write(tree, &place(path)?, Defaults::Explicit),
-                    Format::Xml => String::from("<xml/>"),
+                    Format::Xml => tree::xml::write(tree, &place(path)?, Defaults::Explicit),
                 };
                 return Ok(Some(json!(text)));
             }
@@ -138,17 +132,17 @@ impl Device {
             }
             Request::Compare { with } => {
                 let with = self.source(*with, candidate.as_ref())?;
-                return Ok(Some(json!(difference(with, &now))));
+                return Ok(Some(json!(tree::compare_lines(with, &now))));
             }
             Request::Check => {
                 check(&now)?;
-                let changes = difference(&self.running, &now).len();
+                let changes = tree::compare_lines(&self.running, &now).len();
                 let checked = Checked { changes, effects: vec!["no session moves".into()], warnings: vec![] };
                 return Ok(Some(serde_json::to_value(checked).unwrap()));
             }
             Request::Apply { confirmed, comment } => {
                 check(&now)?;
-                let changes = difference(&self.running, &now).len();
+                let changes = tree::compare_lines(&self.running, &now).len();
                 for (revision, _) in &mut self.revisions {
                     revision.number += 1;
                     revision.confirm_by = None;
@@ -176,7 +170,11 @@ impl Device {
                 let revisions: Vec<_> = self.revisions.iter().map(|(revision, _)| revision).collect();
                 return Ok(Some(json!(revisions)));
             }
-            Request::Edit { .. } if self.read_only => return Err("role read-only may not configure".into()),
+            Request::Edit { lines }
+                if self.refuse.as_ref().is_some_and(|word| lines.iter().any(|line| line.contains(word))) =>
+            {
+                return Err(format!("{} is refused", self.refuse.as_deref().unwrap_or_default()));
+            }
             Request::Edit { lines } => read(&lines.join("\n"), &now)?,
             Request::Load { mode: LoadMode::Merge | LoadMode::Set, text } => read(text, &now)?,
             Request::Load { mode: LoadMode::Replace, text } => read(text, &empty)?,
@@ -188,7 +186,7 @@ impl Device {
             Request::Discard => self.running.clone(),
             _ => return Ok(None),
         };
-        let changes = difference(&now, &new).len();
+        let changes = tree::compare_lines(&now, &new).len();
         *candidate = Some(new).filter(|_| *request != Request::Discard);
         Ok(Some(serde_json::to_value(Changed { changes, notes }).unwrap()))
     }
