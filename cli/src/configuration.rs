@@ -39,7 +39,7 @@ impl Executor {
             }
             Action::Up => {
                 let schema = self.desk.session().schema()?;
-                let mut level = words::place(&schema, &self.desk.level());
+                let mut level = words::place(&schema, &self.desk.level())?;
                 let levels = command.args.number("levels").unwrap_or(1);
                 level.0.truncate(level.0.len().saturating_sub(levels));
                 self.desk.up(level.to_words(&schema));
@@ -76,7 +76,7 @@ impl Executor {
         let schema = self.desk.session().schema()?;
         let level = self.desk.level();
         match &command.tree {
-            None => Ok(words::place(&schema, &level)),
+            None => Ok(words::place(&schema, &level)?),
             Some(tree) => Ok(words::place_of(&schema, &level, tree)?),
         }
     }
@@ -157,10 +157,11 @@ impl Executor {
     fn apply(&self, command: &Command, style: Style) -> Result<(), Failure> {
         let confirmed = command.args.number("confirmed");
         let request = Request::Apply { confirmed, comment: command.args.text("comment") };
-        let answer = self.desk.session().ask(&request).map_err(|error| match error {
+        let answer = self.ask(&request).map_err(|error| match error {
             AskError::Interrupted => Failure::Applying,
             error => error.into(),
         })?;
+        self.desk.await_confirmation(confirmed.map(|minutes| Duration::from_secs(60 * u64::from(minutes))));
         self.answer(command, answer, |answer| {
             let applied: Applied = serde_json::from_value(answer)?;
             Ok(render::in_force(&applied, confirmed, style))
@@ -214,6 +215,14 @@ impl Executor {
         let mut session = self.desk.session();
         if session.is_open() {
             let _ = session.ask_within(&Request::Discard, PATIENCE);
+        }
+        drop(session);
+        if let Some(left) = self.desk.unconfirmed() {
+            let minutes = left.as_secs() / 60;
+            say(&format!(
+                "what was applied is rolled back in {minutes} minutes unless \"apply\" in configuration mode \
+                 confirms it"
+            ));
         }
         self.desk.leave();
         Ok(Next::Go)

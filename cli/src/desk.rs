@@ -1,7 +1,7 @@
 //! What an operator works at: the session with sluiced, and where in the configuration one is. The commands
 //! and what completes them share it, so that both see the same candidate.
 
-use std::cell::{RefCell, RefMut};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,13 +32,15 @@ pub struct Desk {
     /// words: another sluiced may have another schema.
     levels: RefCell<Vec<Vec<String>>>,
     known: RefCell<Known>,
+    /// Until when an apply must be confirmed.
+    confirm_by: Cell<Option<Instant>>,
 }
 
 impl Desk {
     /// In operational mode; the session connects with the first question.
     pub fn new(socket: &Path, interrupt: Interrupt) -> Self {
         let session = RefCell::new(Session::new(socket, interrupt));
-        Desk { session, levels: RefCell::default(), known: RefCell::default() }
+        Desk { session, levels: RefCell::default(), known: RefCell::default(), confirm_by: Cell::new(None) }
     }
 
     /// The session. Nobody keeps it beyond a question.
@@ -90,6 +92,17 @@ impl Desk {
             levels.pop();
         }
         back
+    }
+
+    /// From now on an apply waits so long to be confirmed, or none does.
+    pub fn await_confirmation(&self, time: Option<Duration>) {
+        self.confirm_by.set(time.map(|time| Instant::now() + time));
+    }
+
+    /// How long an apply still waits to be confirmed; none where none does.
+    pub fn unconfirmed(&self) -> Option<Duration> {
+        let left = self.confirm_by.get()?.saturating_duration_since(Instant::now());
+        Some(left).filter(|left| !left.is_zero())
     }
 
     /// Out of configuration mode.

@@ -10,11 +10,12 @@ use serde_json::Value;
 
 use crate::desk::Desk;
 use crate::filter::Filters;
-use crate::grammar::{Command, Fault, Filter, Run, parse};
+use crate::grammar::{Command, Fault, Filter, Names, Run, parse};
 use crate::help::help;
 use crate::render::{self, Style, brief};
 use crate::session::{AskError, Interrupt};
 use crate::terminal::{Terminal, show};
+use crate::words;
 
 /// Longest file that is loaded, in bytes: sluiced takes no longer request.
 const LONGEST: u64 = 64 << 20;
@@ -192,7 +193,7 @@ impl Executor {
         let style = self.style(command);
         match command.run {
             Run::Exit => return Ok(Next::Leave),
-            Run::Help => self.show(command, &help(self.desk.root(), &command.topic))?,
+            Run::Help => self.show(command, &self.help(command)?)?,
             Run::MonitorEvents => crate::monitor::events(self, &command.filters)?,
             Run::MonitorBalancer => crate::monitor::balancer(self)?,
             Run::Ping => crate::ping::daemon(self, command)?,
@@ -212,6 +213,12 @@ impl Executor {
             }
         }
         Ok(Next::Go)
+    }
+
+    fn help(&self, command: &Command) -> Result<String, Failure> {
+        let Some(tree) = &command.tree else { return Ok(help(self.desk.root(), &command.topic)) };
+        let schema = self.desk.session().schema()?;
+        Ok(words::explained(&schema, &self.desk.level(), tree)?)
     }
 
     /// Asks sluiced to run what is in a file here: it may not see the same files.

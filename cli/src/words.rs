@@ -1,16 +1,28 @@
 //! Words about the configuration, read against the schema.
 
+use std::fmt::Write as _;
+
 use tree::line::{self, Candidate, CandidateKind, Verb, WordFault};
 use tree::words::quote;
 use tree::{Edit, Kind, NodeId, Path, Schema};
 
-use crate::grammar::{Fault, Item, Names, TreeWords};
+use crate::grammar::{Fault, Item, Names, TreeWords, list};
+use crate::help::wrap;
 use crate::token::Token;
 
-/// The place that the words of a level lead to; the top where this schema has no such level.
-pub fn place(schema: &Schema, level: &[String]) -> Path {
-    let level: Vec<&str> = level.iter().map(String::as_str).collect();
-    line::edit(schema, &Path::default(), &level).unwrap_or_default()
+/// The place that the words of a level lead to.
+///
+/// # Errors
+/// This schema has no such level: sluiced is another than when one went there.
+pub fn place(schema: &Schema, level: &[String]) -> Result<Path, Fault> {
+    if level.is_empty() {
+        return Ok(Path::default());
+    }
+    let words: Vec<&str> = level.iter().map(String::as_str).collect();
+    line::edit(schema, &Path::default(), &words).map_err(|_| {
+        let level = level.join(" ");
+        Fault::new(0..0, format!("this sluiced knows no level {level}; \"top\" leads out of it"))
+    })
 }
 
 /// Where words lead from a level.
@@ -18,7 +30,7 @@ pub fn place(schema: &Schema, level: &[String]) -> Path {
 /// # Errors
 /// The first word that cannot stand where it stands, or that one is missing.
 pub fn place_of(schema: &Schema, level: &[String], words: &TreeWords) -> Result<Path, Fault> {
-    let level = if words.from_top { Path::default() } else { place(schema, level) };
+    let level = if words.from_top { Path::default() } else { place(schema, level)? };
     let texts = texts(&words.tokens);
     let place = match words.verb {
         Verb::Edit => line::edit(schema, &level, &texts),
@@ -32,7 +44,7 @@ pub fn place_of(schema: &Schema, level: &[String], words: &TreeWords) -> Result<
 /// # Errors
 /// The first word that cannot stand where it stands, or that one is missing.
 pub fn changes(schema: &Schema, level: &[String], words: &TreeWords) -> Result<Vec<String>, Fault> {
-    let level = place(schema, level);
+    let level = place(schema, level)?;
     let texts = texts(&words.tokens);
     let edits = match words.verb {
         Verb::Del => line::del(schema, &level, &texts),
@@ -88,7 +100,7 @@ pub struct Found {
 /// The first word that cannot stand where it stands.
 pub fn following(words: &TreeWords, end: usize, partial: &str, names: &dyn Names) -> Result<Found, Fault> {
     let Some(schema) = names.schema() else { return Ok(Found::default()) };
-    let level = if words.from_top { Path::default() } else { place(&schema, &names.level()) };
+    let level = if words.from_top { Path::default() } else { place(&schema, &names.level())? };
     let candidates = line::following(&schema, &level, &texts(&words.tokens), words.verb)
         .map_err(|fault| at_word(&fault, &words.tokens, Some(end)))?;
     let mut found = Found::default();
@@ -118,6 +130,60 @@ pub fn following(words: &TreeWords, end: usize, partial: &str, names: &dyn Names
         }
     }
     Ok(found)
+}
+
+/// What the words of a `help` lead to, as far as they lead anywhere, with all that the schema says of it.
+///
+/// # Errors
+/// The first word leads nowhere.
+pub fn explained(schema: &Schema, level: &[String], words: &TreeWords) -> Result<String, Fault> {
+    let level = if words.from_top { Path::default() } else { place(schema, level)? };
+    let all = texts(&words.tokens);
+    let found = (1..=all.len()).rev().find_map(|count| line::show(schema, &level, &all[..count]).ok());
+    let Some(place) = found else {
+        let fault = line::show(schema, &level, &all).err();
+        return Err(fault.map_or_else(|| Fault::new(0..0, ""), |fault| at_word(&fault, &words.tokens, None)));
+    };
+    let mut text = String::new();
+    let Some(node) = place.node().map(|node| schema.node(node)) else { return Ok(text) };
+    let _ = writeln!(text, "{}", place.words(schema));
+    let mut say = |said: &str| {
+        for line in said.lines().flat_map(|line| wrap(line, 76)) {
+            let _ = writeln!(text, "    {line}");
+        }
+    };
+    say(&node.description);
+    match &node.kind {
+        Kind::Leaf { ty, units, default, mandatory } => {
+            let units = units.iter().map(|units| format!(", {units}")).collect::<String>();
+            say(&format!("Takes {}{units}.", ty.expected()));
+            match default {
+                Some(default) => say(&format!("{default} if not set.")),
+                None if *mandatory => say("Must be set."),
+                None => {}
+            }
+        }
+        Kind::LeafList { ty, .. } => say(&format!("Takes one or more, each {}.", ty.expected())),
+        _ => {}
+    }
+    let rules: Vec<&String> = node.musts.iter().filter_map(|must| must.message.as_ref()).collect();
+    if !rules.is_empty() {
+        say("Refused where:");
+        rules.into_iter().for_each(|rule| say(&format!("- {rule}")));
+    }
+    let below: Vec<Item> = schema
+        .below(Some(node.id))
+        .filter(|below| below.config && !node.keys().contains(&below.id))
+        .map(|below| Item {
+            text: below.name.clone(),
+            help: first_sentence(&below.description),
+            literal: true,
+        })
+        .collect();
+    if !below.is_empty() {
+        let _ = write!(text, "\n{}", list(&below));
+    }
+    Ok(text)
 }
 
 /// What a candidate means, in one sentence; of a value also what it must be and what is in force without one.

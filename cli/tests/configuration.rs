@@ -101,6 +101,8 @@ fn every_command_does_the_same_in_full_and_short() {
         (["run show configuration port p10", "ru sh conf po p10"], "number 10;"),
         (["help", "h"], "apply [confirmed MINUTES] [comment TEXT]"),
         (["help compare", "h com"], "compare rollback NUMBER"),
+        (["help set port p10 mtu 9", "h se po p10 mt 9"], "Takes 64..10240, octets."),
+        (["help set port", "h se po"], "  mtu  "),
         (["set port p10 mtu 1500", "se po p10 mtu 1500"], ""),
         ([&save[0], &save[1]], ""),
         (["apply confirmed 3", "a conf 3"], "rolled back in 3 minutes"),
@@ -328,6 +330,33 @@ fn a_lost_candidate_ends_a_script() {
     assert_eq!(output.status.code(), Some(1));
     assert!(err(&output).starts_with("line 4: sluiced closed the connection"), "{}", err(&output));
     assert_eq!(daemon.count(|request| matches!(request, Request::Apply { .. })), 0);
+}
+
+#[test]
+fn an_apply_without_its_answer_is_not_repeated() {
+    let daemon = Daemon::start();
+    daemon.device(|device| device.vanish = true);
+    let (status, said) = fails(&daemon, "configure\nset port p10 mtu 1500\napply\n");
+    assert_eq!(status, 1);
+    assert!(said.starts_with("line 3: sluiced closed the connection before it answered: "), "{said}");
+    assert!(said.contains("show rollbacks"), "{said}");
+    // Nor where it could only confirm what waits: it may have been confirmed, or rolled back.
+    let (status, said) = fails(&daemon, "configure\napply\n");
+    assert_eq!((status, &said[..29]), (1, "line 2: sluiced closed the co"), "{said}");
+    assert_eq!(daemon.count(|request| matches!(request, Request::Apply { .. })), 2);
+}
+
+#[test]
+fn an_apply_that_waits_is_recalled_when_configuration_mode_is_left() {
+    let daemon = Daemon::start();
+    let output = script(&daemon, "configure\nset port p10 mtu 1500\napply confirmed 9\nexit\n");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        err(&output).starts_with("what was applied is rolled back in 8 minutes unless"),
+        "{}",
+        err(&output)
+    );
+    done(&daemon, "configure\nset port p10 mtu 1400\napply confirmed 9\napply\nexit\n");
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub struct Device {
     pub sessions: usize,
     /// The data plane does not answer now.
     pub stuck: bool,
+    /// Goes away when it shall apply.
+    pub vanish: bool,
     /// Lines with this text are refused.
     pub refuse: Option<String>,
 }
@@ -47,6 +49,7 @@ impl Default for Device {
             running,
             sessions: 0,
             stuck: false,
+            vanish: false,
             refuse: None,
         }
     }

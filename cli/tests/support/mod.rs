@@ -157,6 +157,10 @@ fn serve(stream: UnixStream, state: &(Mutex<State>, Condvar)) {
             }
             _ => answer,
         };
+        if matches!(request, Request::Apply { .. }) && state.0.lock().unwrap().device.vanish {
+            let _ = writer.shutdown(Shutdown::Both);
+            return;
+        }
         // No answer: the daemon hangs.
         let Some(answer) = answer else { continue };
         let mut line = serde_json::to_vec(&answer).unwrap();
