@@ -66,6 +66,18 @@ impl Client {
         Ok(())
     }
 
+    /// The other end has closed the connection, as far as is known without asking anything.
+    pub fn is_closed(&mut self) -> bool {
+        if self.stream.get_ref().set_nonblocking(true).is_err() {
+            return true;
+        }
+        let closed = match self.stream.fill_buf() {
+            Ok(answer) => answer.is_empty(),
+            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
+        };
+        self.stream.get_ref().set_nonblocking(false).is_err() || closed
+    }
+
     /// Asks and waits for the answer, at most a minute unless [`Client::set_patience`] says otherwise.
     ///
     /// # Errors

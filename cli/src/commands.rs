@@ -1,9 +1,13 @@
-//! The table of commands.
+//! The tables of commands, one a mode. What can be configured is not here: the schema says it.
 
-use api::{LookupQuery, Request, UnitMode};
+use api::{LoadMode, LookupQuery, Request, UnitMode};
+use tree::line::Verb;
 
-use crate::grammar::{Args, End, Filter, Kind, Node, Opt, Run, Source, Step, Value, What};
+use crate::grammar::{Action, Args, End, Filter, Kind, Node, Opt, Run, Source, Step, Value, What};
 use crate::render;
+
+/// Words that are taken for others.
+pub const ALIASES: &[(&str, &str)] = &[("delete", "del")];
 
 const fn word(word: &'static str, help: &'static str, then: Step) -> Node {
     Node { what: What::Word(word), help, then }
@@ -11,6 +15,11 @@ const fn word(word: &'static str, help: &'static str, then: Step) -> Node {
 
 const fn value(name: &'static str, kind: Kind, help: &'static str, then: Step) -> Node {
     Node { what: What::Value(Value { name, kind }), help, then }
+}
+
+/// Words about the configuration.
+const fn tree(verb: Verb, help: &'static str, then: Step) -> Node {
+    Node { what: What::Tree(verb), help, then }
 }
 
 /// Something must follow.
@@ -62,26 +71,155 @@ pub const PROTOCOLS: &[(&str, u8, &str)] = &[
     ("vrrp", 112, "Virtual Router Redundancy Protocol"),
 ];
 
-/// Every command.
+/// Every command of operational mode.
 pub static ROOT: Step = more(&[
-    word("show", "Show state, counters and configuration", more(SHOW)),
-    word("call", "Do something to the running system", more(CALL)),
-    word("load", "Put a configuration from a file in force", more(LOAD)),
-    word("monitor", "Watch something until Ctrl-C", more(MONITOR)),
-    HELP,
+    SHOW_WORD,
+    CALL_WORD,
+    word("load", "Put a configuration from a file in force", more(LOAD_NOW)),
+    MONITOR_WORD,
+    PING_WORD,
+    word("configure", "Go to configuration mode", run(Run::Configure(Action::Enter))),
+    word("edit", "Go to configuration mode, to a level of it", run_or(Run::Configure(Action::Enter), LEVEL)),
+    word("help", "Explain the commands that begin with these words", run(Run::Help)),
     word("exit", "Leave this shell", run(Run::Exit)),
     word("quit", "Leave this shell", run(Run::Exit)),
 ]);
 
-const HELP: Node = word("help", "Explain the commands that begin with these words", TOPICS);
-const TOPICS: Step = run_or(Run::Help, TOPIC);
-const TOPIC: &[Node] = &[
-    word("show", "Show state, counters and configuration", more(SHOW)),
-    word("call", "Do something to the running system", more(CALL)),
-    word("load", "Put a configuration from a file in force", more(LOAD)),
-    word("monitor", "Watch something until Ctrl-C", more(MONITOR)),
-];
+const SHOW_WORD: Node = word("show", "Show state, counters and configuration", more(SHOW));
+const CALL_WORD: Node = word("call", "Do something to the running system", more(CALL));
+const MONITOR_WORD: Node = word("monitor", "Watch something until Ctrl-C", more(MONITOR));
+const PING_WORD: Node =
+    word("ping", "Round trips to sluiced and its data plane, or through a pair", PING_STEP);
 
+/// Every command of configuration mode.
+pub static CONFIGURE: Step = more(&[
+    word("set", "Set a value, or make an entry", more(SET)),
+    word("del", "Delete a value, an entry or all below a level; also delete", more(DEL)),
+    word("edit", "Go down to a level", more(LEVEL)),
+    word("up", "Go one level up, or more", run_or(Run::Configure(Action::Up), LEVELS)),
+    word("top", "Go to the top level", run(Run::Configure(Action::Top))),
+    word("dir", "What is here, one level", run_or(Run::Configure(Action::Dir), DIR)),
+    word("show", "Show the candidate, or a part of it", run_or(SHOW_CANDIDATE, SHOW_CANDIDATE_PATH)),
+    word("compare", "Differences of the candidate to what runs", run_or(COMPARE, COMPARE_WITH)),
+    word("check", "Whether the candidate could be applied, and what it would do", run(CHECK)),
+    word(
+        "apply",
+        "Put the candidate in force, or confirm what waits for it",
+        Step { nodes: &[], options: APPLY, end: End::Run(Run::Configure(Action::Apply)) },
+    ),
+    word(
+        "save",
+        "Keep what runs for the next start, or write the candidate to a file",
+        run_or(Run::Configure(Action::Save), SAVE),
+    ),
+    word("rollback", "Make the candidate what a revision was; what runs without a number", ROLLBACK_STEP),
+    word("load", "Put a text into the candidate", more(LOAD)),
+    word("discard", "Make the candidate what runs: forget all changes", run(DISCARD)),
+    word(
+        "run",
+        "Run a command of operational mode",
+        Step { nodes: &[], options: &[], end: End::Table(&RUN) },
+    ),
+    word("help", "Explain the commands that begin with these words", run(Run::Help)),
+    word(
+        "exit",
+        "Leave this level, at the top configuration mode",
+        run_or(Run::Configure(Action::Exit), EXIT),
+    ),
+    word("quit", "Leave configuration mode", run(Run::Configure(Action::Quit))),
+]);
+
+const SET: &[Node] =
+    &[tree(Verb::Set, "Where from this level, and the value", run(Run::Configure(Action::Change)))];
+const DEL: &[Node] = &[tree(
+    Verb::Del,
+    "Where from this level, and for one of several values that",
+    run(Run::Configure(Action::Change)),
+)];
+const LEVEL: &[Node] = &[tree(Verb::Edit, "Where from this level", run(Run::Configure(Action::Edit)))];
+const LEVELS: &[Node] =
+    &[value("levels", Kind::Number { min: 1, max: 99 }, "How many levels", run(Run::Configure(Action::Up)))];
+const DIR: &[Node] = &[tree(Verb::Show, "Where from this level", run(Run::Configure(Action::Dir)))];
+const SHOW_CANDIDATE: Run = Run::ShowTree(|_| api::Source::Candidate);
+const SHOW_CANDIDATE_PATH: &[Node] = &[tree(Verb::Show, "Where from this level", run(SHOW_CANDIDATE))];
+const COMPARE: Run = Run::Ask {
+    request: |args| Request::Compare {
+        with: args.number("number").map_or(api::Source::Running, api::Source::Rollback),
+    },
+    render: |answer, _, style| Ok(render::differences(&serde_json::from_value::<Vec<_>>(answer)?, style)),
+};
+const COMPARE_STARTUP: Run = Run::Ask {
+    request: |_| Request::Compare { with: api::Source::Startup },
+    render: |answer, _, style| Ok(render::differences(&serde_json::from_value::<Vec<_>>(answer)?, style)),
+};
+const COMPARE_WITH: &[Node] = &[
+    word("rollback", "To an earlier revision", more(COMPARE_REVISION)),
+    word("startup", "To what a start of the machine begins with", run(COMPARE_STARTUP)),
+];
+const COMPARE_REVISION: &[Node] =
+    &[value("number", REVISION, "Number of the revision, 0 is what runs", run(COMPARE))];
+/// As `show rollbacks` numbers them.
+const REVISION: Kind = Kind::Number { min: 0, max: 9999 };
+
+const CHECK: Run = Run::Ask {
+    request: |_| Request::Check,
+    render: |answer, _, style| Ok(render::checked(&serde_json::from_value(answer)?, style)),
+};
+const APPLY: &[Opt] = &[
+    optional(word("confirmed", "Roll back by itself unless an apply follows", more(MINUTES))),
+    optional(word("comment", "Kept with the revision", more(COMMENT))),
+];
+const MINUTES: &[Node] =
+    &[value("minutes", Kind::Number { min: 1, max: 65535 }, "Minutes until then, 1 to 65535", BACK)];
+const COMMENT: &[Node] = &[value("text", Kind::Text, "A text, in \"...\" if it has blanks", BACK)];
+const SAVE: &[Node] = &[value(
+    "file",
+    Kind::File,
+    "File on this machine; .json and .xml so, else set lines",
+    run(Run::Configure(Action::Save)),
+)];
+const ROLLBACK: Run = Run::Ask {
+    request: |args| Request::Rollback { number: args.number("number").unwrap_or(0) },
+    render: |answer, _, style| Ok(render::changed(&serde_json::from_value(answer)?, style)),
+};
+const ROLLBACK_STEP: Step = run_or(ROLLBACK, ROLLBACK_NUMBER);
+const ROLLBACK_NUMBER: &[Node] =
+    &[value("number", REVISION, "Number of the revision, as \"run show rollbacks\" has it", run(ROLLBACK))];
+const LOAD: &[Node] = &[
+    word("merge", "Set what the text has, leave the rest", more(LOAD_MERGE)),
+    word("replace", "In the place of the whole candidate", more(LOAD_REPLACE)),
+    word("set", "Lines of set and del, one after the other", more(LOAD_SET)),
+    word("early", "In the place of the candidate, from the early generation's names", more(LOAD_EARLY)),
+];
+const LOAD_MERGE: &[Node] = &load(LoadMode::Merge);
+const LOAD_REPLACE: &[Node] = &load(LoadMode::Replace);
+const LOAD_SET: &[Node] = &load(LoadMode::Set);
+const LOAD_EARLY: &[Node] = &load(LoadMode::Early);
+const fn load(mode: LoadMode) -> [Node; 2] {
+    [
+        word(
+            "terminal",
+            "What is typed or pasted next, up to Ctrl-D",
+            run(Run::Configure(Action::Load(mode))),
+        ),
+        value(
+            "file",
+            Kind::File,
+            "File on this machine: set lines, JSON or XML",
+            run(Run::Configure(Action::Load(mode))),
+        ),
+    ]
+}
+const DISCARD: Run = Run::Ask {
+    request: |_| Request::Discard,
+    render: |answer, _, style| Ok(render::changed(&serde_json::from_value(answer)?, style)),
+};
+static RUN: Step = more(&[SHOW_WORD, CALL_WORD, MONITOR_WORD, PING_WORD]);
+const EXIT: &[Node] = &[word(
+    "configuration-mode",
+    "Leave configuration mode from any level",
+    run(Run::Configure(Action::Quit)),
+)];
 const SHOW: &[Node] = &[
     word("version", "Version, time since start and data plane of sluiced", run(SHOW_VERSION)),
     word("ports", "All ports with carrier, counters and what they serve", run(SHOW_PORTS)),
@@ -95,9 +233,29 @@ const SHOW: &[Node] = &[
     word("liveness", "Keep-alives through the appliances", more(LIVENESS)),
     word("counters", "Where the frames went", more(COUNTERS)),
     word("events", "What happened, oldest first", run_or(SHOW_EVENTS, EVENTS)),
-    word("configuration", "The running configuration", run(SHOW_CONFIGURATION)),
+    word(
+        "configuration",
+        "The running configuration, or a part of it",
+        run_or(SHOW_RUNNING, SHOW_RUNNING_PATH),
+    ),
+    word("startup", "The configuration that a start begins with", run_or(SHOW_STARTUP, SHOW_STARTUP_PATH)),
+    word("rollbacks", "Applied configurations: who, when, from where", run(SHOW_ROLLBACKS)),
+    word("rollback", "An earlier configuration, or a part of it", more(SHOW_REVISION)),
     word("target", "The data plane: address, state, table usage", run(SHOW_TARGET)),
 ];
+
+const SHOW_RUNNING: Run = Run::ShowTree(|_| api::Source::Running);
+const SHOW_RUNNING_PATH: &[Node] = &[tree(Verb::Show, "Where from the top", run(SHOW_RUNNING))];
+const SHOW_STARTUP: Run = Run::ShowTree(|_| api::Source::Startup);
+const SHOW_STARTUP_PATH: &[Node] = &[tree(Verb::Show, "Where from the top", run(SHOW_STARTUP))];
+const SHOW_ROLLBACK: Run = Run::ShowTree(|args| api::Source::Rollback(args.number("number").unwrap_or(0)));
+const SHOW_REVISION: &[Node] = &[value(
+    "number",
+    REVISION,
+    "Number of the revision, 0 is what runs",
+    run_or(SHOW_ROLLBACK, SHOW_ROLLBACK_PATH),
+)];
+const SHOW_ROLLBACK_PATH: &[Node] = &[tree(Verb::Show, "Where from the top", run(SHOW_ROLLBACK))];
 
 const PORT: &[Node] = &[value(
     "name",
@@ -152,8 +310,14 @@ const LAST: &[Node] =
     &[value("count", Kind::Number { min: 1, max: 1_000_000 }, "How many events", run(SHOW_EVENTS))];
 
 const CALL: &[Node] = &[word("ecofilter-balancer", "Something about the balancer", more(CALL_BALANCER))];
-const CALL_BALANCER: &[Node] =
-    &[word("set-bypass-ecofilter-unit", "Take a unit out of the path by hand, or back", more(CALL_UNIT))];
+const CALL_BALANCER: &[Node] = &[
+    word("set-bypass-ecofilter-unit", "Take a unit out of the path by hand, or back", more(CALL_UNIT)),
+    word("clear-hold", "End the hold of a pair that went up and down too often", more(HOLD_UNIT)),
+];
+const HOLD_UNIT: &[Node] =
+    &[value("unit", Kind::Name(Source::Units), "Name of an ecofilter-unit", more(HOLD_PAIR))];
+const HOLD_PAIR: &[Node] =
+    &[value("pair", Kind::Name(Source::Pairs), "Name of a pair of the unit", run(CLEAR_HOLD))];
 const CALL_UNIT: &[Node] =
     &[value("name", Kind::Name(Source::Units), "Name of an ecofilter-unit", more(CALL_MODE))];
 const CALL_MODE: &[Node] = &[value("mode", Kind::Choice(MODES), "Mode of the unit", run(SET_MODE))];
@@ -163,9 +327,23 @@ const MODES: &[(&str, &str)] = &[
     ("primary", "Balance, whatever the state of the pairs"),
 ];
 
-const LOAD: &[Node] = &[word("replace", "Replace the whole running configuration", more(LOAD_FILE))];
+const LOAD_NOW: &[Node] = &[word("replace", "Replace the whole running configuration", more(LOAD_FILE))];
 const LOAD_FILE: &[Node] =
-    &[value("file", Kind::File, "File on this machine, RFC 7951 JSON", run(Run::Load))];
+    &[value("file", Kind::File, "File on this machine, RFC 7951 JSON", run(Run::LoadReplace))];
+
+const PING_STEP: Step = Step { nodes: PING_PAIR, options: COUNT, end: End::Run(Run::Ping) };
+const PING_PAIR: &[Node] = &[word("pair", "By the keep-alives of a pair", more(PING_UNIT))];
+const PING_UNIT: &[Node] =
+    &[value("unit", Kind::Name(Source::Units), "Name of an ecofilter-unit", more(PING_NAME))];
+const PING_NAME: &[Node] = &[value(
+    "pair",
+    Kind::Name(Source::Pairs),
+    "Name of a pair of the unit",
+    Step { nodes: &[], options: COUNT, end: End::Run(Run::PingPair) },
+)];
+const COUNT: &[Opt] = &[optional(word("count", "How often, once a second; 5 without it", more(TIMES)))];
+const TIMES: &[Node] =
+    &[value("times", Kind::Number { min: 1, max: 1_000_000 }, "How many times, 1 to 1000000", BACK)];
 
 const MONITOR: &[Node] = &[
     word("events", "Events as they happen, until Ctrl-C", run(Run::MonitorEvents)),
@@ -178,6 +356,8 @@ pub static FILTERS: Step = more(&[
     word("except", "Only lines that do not match a regular expression", more(EXCEPT)),
     word("count", "The number of lines", filter(|_| Filter::Count)),
     word("json", "The answer as one JSON document", filter(|_| Filter::Json)),
+    word("xml", "The configuration as XML", filter(|_| Filter::Xml)),
+    word("set", "The configuration as set lines", filter(|_| Filter::Set)),
     word("no-more", "All at once, without a pager", filter(|_| Filter::NoMore)),
 ]);
 const MATCH: &[Node] = &[value(
@@ -267,9 +447,9 @@ const SHOW_EVENTS: Run = Run::Ask {
         Ok(events.iter().map(|event| render::event(event, style)).collect())
     },
 };
-const SHOW_CONFIGURATION: Run = Run::Ask {
-    request: |_| Request::ShowConfiguration,
-    render: |answer, _, _| Ok(render::configuration(&answer)),
+const SHOW_ROLLBACKS: Run = Run::Ask {
+    request: |_| Request::ShowRollbacks,
+    render: |answer, _, style| Ok(render::rollbacks(&serde_json::from_value::<Vec<_>>(answer)?, style)),
 };
 const SHOW_TARGET: Run = Run::Ask {
     request: |_| Request::ShowTarget,
@@ -287,5 +467,15 @@ const SET_MODE: Run = Run::Ask {
     render: |_, args, _| {
         let text = |name| args.text(name).unwrap_or_default();
         Ok(format!("ecofilter-unit {}: mode {}\n", text("name"), text("mode")))
+    },
+};
+const CLEAR_HOLD: Run = Run::Ask {
+    request: |args| Request::ClearHold {
+        unit: args.text("unit").unwrap_or_default(),
+        pair: args.text("pair").unwrap_or_default(),
+    },
+    render: |_, args, _| {
+        let text = |name| args.text(name).unwrap_or_default();
+        Ok(format!("pair {} of ecofilter-unit {}: hold ended\n", text("pair"), text("unit")))
     },
 };

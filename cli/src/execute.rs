@@ -3,16 +3,19 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::rc::Rc;
 
 use api::{ClientError, Request};
 use serde_json::Value;
 
+use crate::desk::Desk;
 use crate::filter::Filters;
-use crate::grammar::{Command, Fault, Filter, Run, parse};
+use crate::grammar::{Command, Fault, Filter, Names, Run, parse};
 use crate::help::help;
 use crate::render::{self, Style, brief};
-use crate::session::{AskError, Interrupt, Session};
+use crate::session::{AskError, Interrupt};
 use crate::terminal::{Terminal, show};
+use crate::words;
 
 /// Longest file that is loaded, in bytes: sluiced takes no longer request.
 const LONGEST: u64 = 64 << 20;
@@ -37,6 +40,36 @@ pub enum Failure {
         /// What the system says, or why it is not read.
         source: io::Error,
     },
+    /// A file of this machine.
+    #[error("cannot write {}: {source}", brief(.file))]
+    Write {
+        /// As it was typed.
+        file: String,
+        /// What the system says, or why it is not written.
+        source: io::Error,
+    },
+    /// Changes would be forgotten.
+    #[error(
+        "the candidate has changes that were not applied: apply or discard them; the same again forgets them"
+    )]
+    Unapplied,
+    /// Changes would be forgotten, and there is nobody to ask.
+    #[error("the candidate has changes that were not applied: apply or discard them before the end")]
+    Forgotten,
+    /// There is no such pair.
+    #[error("there is no pair {pair} with keep-alives in ecofilter-unit {unit}")]
+    NoPair {
+        /// The unit.
+        unit: String,
+        /// The pair.
+        pair: String,
+    },
+    /// A ping that was never answered.
+    #[error("{0}")]
+    Silent(String),
+    /// Nobody waits for the apply any more.
+    #[error("interrupted; sluiced may still apply it: \"show rollbacks\" tells")]
+    Applying,
     /// sluiced refused a file.
     #[error("{}: refused, nothing was changed\n{reason}", brief(.file))]
     Refused {
@@ -45,6 +78,9 @@ pub enum Failure {
         /// A reason a line.
         reason: String,
     },
+    /// Nothing more can be read.
+    #[error("cannot read standard input: {0}")]
+    Input(#[source] io::Error),
     /// The output could not be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
@@ -56,7 +92,7 @@ impl Failure {
     pub fn status(&self) -> u8 {
         match self {
             Failure::Usage(_) => 2,
-            Failure::Ask(AskError::Interrupted) => 130,
+            Failure::Ask(AskError::Interrupted) | Failure::Applying => 130,
             _ if self.is_quiet() => 0,
             _ => 1,
         }
@@ -79,79 +115,126 @@ pub enum Next {
     Go,
     /// The end of the session.
     Leave,
+    /// A text, for [`Executor::pasted`].
+    Paste,
 }
 
 /// Where commands are carried out.
 #[derive(Debug)]
 pub struct Executor {
-    /// The daemon.
-    pub session: Session,
+    /// The session, and where one is in the configuration.
+    pub desk: Rc<Desk>,
     /// Ctrl-C.
     pub interrupt: Interrupt,
     /// Where the output goes.
     pub terminal: Terminal,
+    /// It was said that leaving forgets changes.
+    pub(crate) warned: bool,
 }
 
 impl Executor {
     /// Commands for the daemon on this socket, output to standard output.
     pub fn new(socket: &Path, interrupt: Interrupt, terminal: Terminal) -> Self {
-        Executor { session: Session::new(socket, interrupt.clone()), interrupt, terminal }
+        let desk = Rc::new(Desk::new(socket, interrupt.clone()));
+        Executor { desk, interrupt, terminal, warned: false }
     }
 
-    /// Reads a line and does what it says; an empty line, or one that begins with `#`, is nothing. Ctrl-C ends the command, and is
-    /// held from then on.
+    /// Asks sluiced.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub fn ask(&self, request: &Request) -> Result<Value, AskError> {
+        self.desk.session().ask(request)
+    }
+
+    /// Reads a line of the mode. `None` for an empty one, or one that begins with `#`.
+    ///
+    /// # Errors
+    /// The line is not a command.
+    pub fn read(&self, line: &str) -> Result<Option<Command>, Fault> {
+        if line.trim_start().starts_with('#') { Ok(None) } else { parse(self.desk.root(), line) }
+    }
+
+    /// Carries out a command. Ctrl-C ends it, and is held from then on.
     ///
     /// # Errors
     /// [`Failure`]. Nothing was changed, except where a connection broke after the request was sent.
-    pub fn line(&mut self, line: &str) -> Result<Next, Failure> {
-        if line.trim_start().starts_with('#') {
-            return Ok(Next::Go);
+    pub fn run(&mut self, command: &Command) -> Result<Next, Failure> {
+        let done = self.noticing(|executor| executor.command(command));
+        self.warned &= matches!(done, Err(Failure::Unapplied));
+        done
+    }
+
+    /// Changes the candidate by lines from the top.
+    ///
+    /// # Errors
+    /// [`Failure`]; nothing was changed.
+    pub fn change(&mut self, lines: Vec<String>) -> Result<(), Failure> {
+        self.noticing(|executor| Ok(executor.ask(&Request::Edit { lines }).map(|_| ())?))
+    }
+
+    /// A candidate that is lost is noticed before anything is done to another one, and told once.
+    fn noticing<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Failure>) -> Result<T, Failure> {
+        self.interrupt.hold();
+        let here = self.desk.session().look();
+        let done = here.map_err(Failure::from).and_then(|()| work(self));
+        if matches!(done, Err(Failure::Ask(AskError::CandidateLost))) {
+            self.desk.session().forget_lost();
         }
-        match parse(line)? {
-            None => Ok(Next::Go),
-            Some(command) => {
-                self.interrupt.hold();
-                self.command(&command)
-            }
-        }
+        done
+    }
+
+    pub(crate) fn style(&self, command: &Command) -> Style {
+        let plain = command.filters.iter().any(|filter| !matches!(filter, Filter::NoMore));
+        if plain { Style::default() } else { self.terminal.style() }
     }
 
     fn command(&mut self, command: &Command) -> Result<Next, Failure> {
-        let plain = command.filters.iter().any(|filter| !matches!(filter, Filter::NoMore));
-        let style = if plain { Style::default() } else { self.terminal.style() };
+        let style = self.style(command);
         match command.run {
             Run::Exit => return Ok(Next::Leave),
-            Run::Help => self.show(command, &help(&command.topic))?,
+            Run::Help => self.show(command, &self.help(command)?)?,
             Run::MonitorEvents => crate::monitor::events(self, &command.filters)?,
             Run::MonitorBalancer => crate::monitor::balancer(self)?,
-            Run::Load => {
+            Run::Ping => crate::ping::daemon(self, command)?,
+            Run::PingPair => crate::ping::pair(self, command)?,
+            Run::LoadReplace => {
                 let file = command.args.text("file").unwrap_or_default();
-                let answer = self.load(&file)?;
+                let answer = self.load_replace(&file)?;
                 self.answer(command, answer, |answer| {
                     Ok(render::applied(&serde_json::from_value(answer)?, &file, style))
                 })?;
             }
+            Run::ShowTree(source) => self.show_tree(source(&command.args), command)?,
+            Run::Configure(action) => return self.configure(*action, command, style),
             Run::Ask { request, render } => {
-                let answer = self.session.ask(&request(&command.args))?;
+                let answer = self.ask(&request(&command.args))?;
                 self.answer(command, answer, |answer| render(answer, &command.args, style))?;
             }
         }
         Ok(Next::Go)
     }
 
+    fn help(&self, command: &Command) -> Result<String, Failure> {
+        let Some(tree) = &command.tree else { return Ok(help(self.desk.root(), &command.topic)) };
+        let schema = self.desk.session().schema()?;
+        Ok(words::explained(&schema, &self.desk.level(), tree)?)
+    }
+
     /// Asks sluiced to run what is in a file here: it may not see the same files.
-    fn load(&mut self, file: &str) -> Result<Value, Failure> {
-        let text = read(Path::new(file)).map_err(|source| Failure::File { file: file.into(), source })?;
+    fn load_replace(&self, file: &str) -> Result<Value, Failure> {
+        let text =
+            read_file(Path::new(file)).map_err(|source| Failure::File { file: file.into(), source })?;
         let origin =
             std::path::absolute(file).map_or_else(|_| file.into(), |path| path.display().to_string());
-        self.session.ask(&Request::LoadReplace { text, origin }).map_err(|error| match error {
+        self.ask(&Request::LoadReplace { text, origin }).map_err(|error| match error {
             AskError::Client(ClientError::Refused(reason)) => Failure::Refused { file: file.into(), reason },
             error => error.into(),
         })
     }
 
     /// Shows an answer: as JSON where that was asked for, else as text.
-    fn answer(
+    pub(crate) fn answer(
         &self,
         command: &Command,
         answer: Value,
@@ -167,7 +250,7 @@ impl Executor {
         self.show(command, &text)
     }
 
-    fn show(&self, command: &Command, text: &str) -> Result<(), Failure> {
+    pub(crate) fn show(&self, command: &Command, text: &str) -> Result<(), Failure> {
         let lines = Filters::new(&command.filters).text(text);
         let no_more = command.filters.iter().any(|filter| matches!(filter, Filter::NoMore));
         Ok(show(&lines, self.terminal.pages() && !no_more, &self.interrupt)?)
@@ -175,7 +258,7 @@ impl Executor {
 }
 
 /// The text of a regular file: a device or a pipe may never end, or never begin.
-fn read(file: &Path) -> io::Result<String> {
+pub(crate) fn read_file(file: &Path) -> io::Result<String> {
     let refused = |reason: String| io::Error::new(io::ErrorKind::InvalidInput, reason);
     let too_long = || refused(format!("it is longer than {} MiB", LONGEST >> 20));
     let metadata = std::fs::metadata(file)?;

@@ -55,7 +55,12 @@ fn through(stages: &mut [Stage], line: &str) -> Option<String> {
                 stage.lines += 1;
                 return None;
             }
-            Filter::Match(_) | Filter::Except(_) | Filter::Json | Filter::NoMore => {}
+            Filter::Match(_)
+            | Filter::Except(_)
+            | Filter::Json
+            | Filter::Xml
+            | Filter::Set
+            | Filter::NoMore => {}
         }
     }
     Some(line.into())
@@ -64,10 +69,11 @@ fn through(stages: &mut [Stage], line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::ROOT;
     use crate::grammar::parse;
 
     fn piped(pipe: &str) -> Vec<String> {
-        let command = parse(&format!("show ports {pipe}")).unwrap().unwrap();
+        let command = parse(&ROOT, &format!("show ports {pipe}")).unwrap().unwrap();
         Filters::new(&command.filters).text("p1 up\np2 down\np10 up\n")
     }
 

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use crate::commands::{FILTERS, ROOT};
+use crate::commands::FILTERS;
 use crate::grammar::{Form, Node, Step, forms};
 
 /// What `help` and the words after it say.
-pub fn help(topic: &[&'static Node]) -> String {
+pub fn help(root: &'static Step, topic: &[&'static Node]) -> String {
     let mut text = String::new();
     if topic.is_empty() {
-        usage(&mut text, &forms(&[], &ROOT));
+        usage(&mut text, &forms(&[], root));
         text.push_str("\nThe output of a command can be filtered:\n");
         usage(&mut text, &forms(&[], &FILTERS).into_iter().map(piped).collect::<Vec<_>>());
         text.push_str(
@@ -62,7 +62,7 @@ fn options(text: &mut String, form: &Form) {
 }
 
 /// Lines of at most so many columns.
-fn wrap(text: &str, columns: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         match lines.last_mut() {
@@ -79,10 +79,11 @@ fn wrap(text: &str, columns: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::ROOT;
     use crate::grammar::parse;
 
     fn of(line: &str) -> String {
-        help(&parse(line).unwrap().unwrap().topic)
+        help(&ROOT, &parse(&ROOT, line).unwrap().unwrap().topic)
     }
 
     #[test]

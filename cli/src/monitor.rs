@@ -67,7 +67,7 @@ fn follow_events(executor: &mut Executor, filters: &[Filter], keys: &Keys) -> Re
     let json = filters.iter().any(|filter| matches!(filter, Filter::Json));
     let style = if filters.is_empty() { executor.terminal.style() } else { Style::default() };
     let mut chain = Filters::new(filters);
-    let newest = executor.session.ask(&Request::ShowEvents { after: 0, last: Some(1) })?;
+    let newest = executor.ask(&Request::ShowEvents { after: 0, last: Some(1) })?;
     let newest: Vec<Event> = serde_json::from_value(newest)?;
     let mut after = newest.last().map_or(0, |event| event.id);
     let mut watched = Watched::default();
@@ -77,7 +77,7 @@ fn follow_events(executor: &mut Executor, filters: &[Filter], keys: &Keys) -> Re
         if last && executor.interrupt.pressed() {
             executor.interrupt.hold();
         }
-        let answer = executor.session.ask(&Request::ShowEvents { after, last: None });
+        let answer = executor.ask(&Request::ShowEvents { after, last: None });
         let mut out = io::stdout().lock();
         if let Some(Value::Array(new)) = watched.answer(answer)? {
             for value in new {
@@ -113,7 +113,7 @@ pub fn balancer(executor: &mut Executor) -> Result<(), Failure> {
 fn draw_balancer(executor: &mut Executor, keys: &Keys) -> Result<(), Failure> {
     let terminal = executor.terminal;
     let mut watched = Watched::default();
-    let mut answer = Some(executor.session.ask(&Request::ShowBalancer)?);
+    let mut answer = Some(executor.ask(&Request::ShowBalancer)?);
     if terminal.screen {
         write!(io::stdout(), "\x1b[2J")?;
     }
@@ -129,7 +129,7 @@ fn draw_balancer(executor: &mut Executor, keys: &Keys) -> Result<(), Failure> {
                 _ => {}
             }
         }
-        answer = watched.answer(executor.session.ask(&Request::ShowBalancer))?;
+        answer = watched.answer(executor.ask(&Request::ShowBalancer))?;
     }
 }
 

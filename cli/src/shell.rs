@@ -1,32 +1,25 @@
 //! The interactive shell.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
-use api::Request;
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{
     Cmd, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event, EventContext, EventHandler,
-    Helper, Highlighter, Hinter, KeyEvent, RepeatCount, Validator,
+    Helper, Highlighter, Hinter, KeyCode, KeyEvent, Modifiers, RepeatCount, Validator,
 };
-use serde_json::Value;
 
+use crate::desk::Desk;
 use crate::execute::{Executor, Failure, Next};
-use crate::grammar::{Names, Source, following, list, question_mark_is_literal};
-use crate::session::{Interrupt, Session};
+use crate::grammar::{Step, following, list, question_mark_is_literal, rows};
+use crate::render::harmless;
+use crate::session::Interrupt;
 use crate::terminal::{self, Terminal, say, show};
 use crate::token::quote;
-
-/// Names older than this are asked for anew.
-const FRESH: Duration = Duration::from_secs(2);
-/// Completion does without names that take longer.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Why the shell ended.
 #[derive(Debug, thiserror::Error)]
@@ -39,55 +32,32 @@ pub enum ShellError {
     Output(#[from] io::Error),
 }
 
-/// Names of the daemon's things, for a short while.
-struct DaemonNames {
-    session: RefCell<Session>,
-    known: RefCell<HashMap<Source, (Instant, Vec<String>)>>,
-}
-
-impl Names for DaemonNames {
-    fn names(&self, source: Source) -> Vec<String> {
-        let mut known = self.known.borrow_mut();
-        if let Some((since, names)) = known.get(&source)
-            && since.elapsed() < FRESH
-        {
-            return names.clone();
-        }
-        let (request, field) = match source {
-            Source::Units => (Request::ShowUnit { unit: None }, "name"),
-            Source::Ports => (Request::ShowPorts, "name"),
-            Source::Flows => (Request::ShowFlow { flow: None }, "name"),
-            Source::Profiles => (Request::ShowLiveness { profile: None }, "profile"),
-            Source::Links => (Request::ShowLink, "name"),
-        };
-        let Ok(Value::Array(things)) = self.session.borrow_mut().ask_within(&request, PATIENCE) else {
-            return Vec::new();
-        };
-        let mut names: Vec<String> =
-            things.iter().filter_map(|thing| thing[field].as_str().map(String::from)).collect();
-        names.sort();
-        names.dedup();
-        known.insert(source, (Instant::now(), names.clone()));
-        names
-    }
+/// What the keys mean at the moment.
+struct Keyboard {
+    /// The commands of the mode.
+    root: &'static Step,
+    /// A text is being pasted: no key means anything but itself.
+    text: bool,
+    /// Cursor where `?` was pressed.
+    asked: Option<usize>,
 }
 
 #[derive(Helper, Highlighter, Hinter, Validator)]
 struct Completion {
-    names: DaemonNames,
+    desk: Rc<Desk>,
 }
 
 impl Completer for Completion {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
-        let Ok(following) = following(&line[..pos], &self.names) else { return Ok((pos, Vec::new())) };
+        let desk = &*self.desk;
+        let Ok(following) = following(desk.root(), &line[..pos], desk) else { return Ok((pos, Vec::new())) };
         let start = following.start;
         let items: Vec<_> = following.items.into_iter().filter(|item| item.literal).collect();
-        let rows = list(&items);
         // One candidate a row: a cell wider than half a screen leaves no room beside it.
         let (columns, _) = terminal::size();
-        let pairs = items.iter().zip(rows.lines()).map(|(item, row)| {
+        let pairs = items.iter().zip(rows(&items, columns)).map(|(item, row)| {
             let blank = if items.len() == 1 && !item.text.ends_with('/') { " " } else { "" };
             let text = quote(&item.text);
             Pair {
@@ -101,18 +71,26 @@ impl Completer for Completion {
 
 /// `?` ends the editing for a moment, so that the list can be printed. It accepts the line rather than
 /// interrupts it, since then the editor keeps what was typed ahead.
-struct QuestionMark {
-    /// Cursor where it was pressed.
-    asked: Arc<Mutex<Option<usize>>>,
-}
+struct QuestionMark(Arc<Mutex<Keyboard>>);
 
 impl ConditionalEventHandler for QuestionMark {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext) -> Option<Cmd> {
-        if question_mark_is_literal(&context.line()[..context.pos()]) {
+        let mut keyboard = lock(&self.0);
+        let line = &context.line()[..context.pos()];
+        if keyboard.text || question_mark_is_literal(keyboard.root, line) {
             return None;
         }
-        *lock(&self.asked) = Some(context.pos());
+        keyboard.asked = Some(context.pos());
         Some(Cmd::AcceptLine)
+    }
+}
+
+/// In a text it is a blank.
+struct Tab(Arc<Mutex<Keyboard>>);
+
+impl ConditionalEventHandler for Tab {
+    fn handle(&self, _: &Event, count: RepeatCount, _: bool, _: &EventContext) -> Option<Cmd> {
+        lock(&self.0).text.then_some(Cmd::SelfInsert(count, '\t'))
     }
 }
 
@@ -128,14 +106,14 @@ fn login_name(uid: &str) -> Option<String> {
     users.find(|fields| fields.get(2) == Some(&uid)).map(|fields| fields[0].into())
 }
 
-/// `user@host> `.
-fn prompt() -> String {
+/// `user@host`.
+fn place() -> String {
     let set = |name: &&str| std::env::var(name).ok().filter(|user| !user.is_empty());
     let uid = rustix::process::getuid().as_raw().to_string();
     let user = ["USER", "LOGNAME"].iter().find_map(set).or_else(|| login_name(&uid)).unwrap_or(uid);
     let uname = rustix::system::uname();
     let host = uname.nodename().to_string_lossy();
-    format!("{user}@{}> ", host.split('.').next().unwrap_or(&host))
+    format!("{user}@{}", host.split('.').next().unwrap_or(&host))
 }
 
 /// Where the history is kept, if anywhere.
@@ -160,34 +138,43 @@ pub fn run(socket: &Path, interrupt: Interrupt, terminal: Terminal) -> Result<()
         .bracketed_paste(false)
         .build();
     let mut editor: Editor<Completion, FileHistory> = Editor::with_config(config)?;
-    let session = RefCell::new(Session::new(socket, interrupt.clone()));
-    editor.set_helper(Some(Completion { names: DaemonNames { session, known: RefCell::default() } }));
-    let asked = Arc::new(Mutex::new(None));
-    let question_mark = QuestionMark { asked: Arc::clone(&asked) };
+    let mut executor = Executor::new(socket, interrupt, terminal);
+    let desk = Rc::clone(&executor.desk);
+    editor.set_helper(Some(Completion { desk: Rc::clone(&desk) }));
+    let keyboard = Arc::new(Mutex::new(Keyboard { root: desk.root(), text: false, asked: None }));
+    let question_mark = QuestionMark(Arc::clone(&keyboard));
     editor.bind_sequence(KeyEvent::from('?'), EventHandler::Conditional(Box::new(question_mark)));
+    let tab = EventHandler::Conditional(Box::new(Tab(Arc::clone(&keyboard))));
+    editor.bind_sequence(KeyEvent(KeyCode::Tab, Modifiers::NONE), tab);
     let history = history_file();
     // A history that cannot be read or written is no reason not to work.
     let _ = history.as_ref().map(|file| editor.load_history(file));
 
-    let mut executor = Executor::new(socket, interrupt, terminal);
-    let prompt = prompt();
+    let place = place();
     let mut kept = (String::new(), String::new());
+    // `[edit ...]` stands above every prompt but one that goes on with a line.
+    let mut fresh = true;
     loop {
+        let prompt = format!("{place}{} ", if desk.configuring() { '#' } else { '>' });
+        if let Some(banner) = desk.banner().filter(|_| std::mem::replace(&mut fresh, true)) {
+            writeln!(io::stdout(), "{}", harmless(&banner))?;
+        }
+        lock(&keyboard).root = desk.root();
         let (left, right) = std::mem::take(&mut kept);
         // A Ctrl-C that ended the last command is done with.
         executor.interrupt.hold();
         let line = match editor.readline_with_initial(&prompt, (&left, &right)) {
             Ok(line) => line,
             Err(ReadlineError::Interrupted) => continue,
+            Err(ReadlineError::Eof) if desk.configuring() => "quit".into(),
             Err(ReadlineError::Eof) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        if let Some(cursor) = lock(&asked).take() {
+        if let Some(cursor) = lock(&keyboard).asked.take() {
             let (left, right) = line.split_at(cursor.min(line.len()));
+            question(left, &prompt, &executor)?;
             kept = (left.into(), right.into());
-            if let Some(completion) = editor.helper() {
-                question(left, &completion.names, &prompt, &executor)?;
-            }
+            fresh = false;
             continue;
         }
         if line.trim().is_empty() {
@@ -195,18 +182,51 @@ pub fn run(socket: &Path, interrupt: Interrupt, terminal: Terminal) -> Result<()
         }
         let _ = editor.add_history_entry(&line);
         let _ = history.as_ref().map(|file| editor.append_history(file));
-        match executor.line(&line) {
-            Ok(Next::Go) => {}
-            Ok(Next::Leave) => return Ok(()),
+        let done = match executor.read(&line) {
+            Ok(None) => continue,
+            Ok(Some(command)) => match executor.run(&command) {
+                Ok(Next::Go) => Ok(()),
+                Ok(Next::Leave) => return Ok(()),
+                Ok(Next::Paste) => match pasted(&mut editor, &keyboard)? {
+                    Some(text) => executor.pasted(&command, text),
+                    None => Ok(()),
+                },
+                Err(failure) => Err(failure),
+            },
+            Err(fault) => Err(fault.into()),
+        };
+        match done {
+            Ok(()) => {}
             Err(Failure::Output(error)) => return Err(error.into()),
             Err(failure) => report(&failure, &line, &prompt),
         }
     }
 }
 
+/// A text up to Ctrl-D. The editor reads it, since what was typed ahead is there already. `None` after Ctrl-C.
+fn pasted(
+    editor: &mut Editor<Completion, FileHistory>,
+    keyboard: &Mutex<Keyboard>,
+) -> Result<Option<String>, ShellError> {
+    writeln!(io::stdout(), "Type or paste the text. Ctrl-D on a line of its own ends it, Ctrl-C cancels.")?;
+    lock(keyboard).text = true;
+    let mut text = String::new();
+    let ended = loop {
+        match editor.readline("") {
+            Ok(line) => text = text + &line + "\n",
+            Err(ReadlineError::Eof) => break Ok(Some(text)),
+            Err(ReadlineError::Interrupted) => break Ok(None),
+            Err(error) => break Err(error.into()),
+        }
+    };
+    lock(keyboard).text = false;
+    ended
+}
+
 /// Lists what can follow.
-fn question(line: &str, names: &dyn Names, prompt: &str, executor: &Executor) -> io::Result<()> {
-    match following(line, names) {
+fn question(line: &str, prompt: &str, executor: &Executor) -> io::Result<()> {
+    let desk = &*executor.desk;
+    match following(desk.root(), line, desk) {
         Ok(following) if following.items.is_empty() => writeln!(io::stdout(), "Nothing can follow here."),
         Ok(following) => {
             let text = format!("Possible completions:\n{}", list(&following.items));

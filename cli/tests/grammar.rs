@@ -1,21 +1,35 @@
 //! The table of commands, walked.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-use cli::commands::{FILTERS, ROOT};
+use cli::commands::{CONFIGURE, FILTERS, ROOT};
 use cli::grammar::{
-    Kind, Names, Node, Run, Source, Step, What, following, forms, list, parse, question_mark_is_literal,
+    Args, Command, Fault, Following, Kind, Names, Node, Run, Source, Step, What, forms, list,
 };
+
+fn parse(line: &str) -> Result<Option<Command>, Fault> {
+    cli::grammar::parse(&ROOT, line)
+}
+
+fn following(line: &str, names: &dyn Names) -> Result<Following, Fault> {
+    cli::grammar::following(&ROOT, line, names)
+}
+
+fn question_mark_is_literal(line: &str) -> bool {
+    cli::grammar::question_mark_is_literal(&ROOT, line)
+}
 
 struct Fixed;
 
 impl Names for Fixed {
-    fn names(&self, source: Source) -> Vec<String> {
+    fn names(&self, source: Source, args: &Args) -> Vec<String> {
         let names: &[&str] = match source {
             Source::Units => &["main", "eco.2"],
             Source::Ports => &["p1-1", "p1-2", "p10"],
             Source::Flows => &["bgp", "rest"],
             Source::Profiles => &["default"],
             Source::Links => &["link1", "link2"],
+            Source::Pairs if args.text("unit").as_deref() == Some("main") => &["f1-1", "f1-2"],
+            Source::Pairs => &[],
         };
         names.iter().map(|name| String::from(*name)).collect()
     }
@@ -30,6 +44,7 @@ fn example(kind: &Kind) -> &'static str {
         Kind::Vlans => "100,20",
         Kind::Choice(choices) => choices[0].0,
         Kind::File => "\"a file.json\"",
+        Kind::Text => "\"two words\"",
         Kind::Pattern => "\"^a|b$\"",
     }
 }
@@ -51,6 +66,7 @@ fn full(node: &'static Node) -> String {
     match &node.what {
         What::Word(word) => String::from(*word),
         What::Value(value) => example(&value.kind).into(),
+        What::Tree(_) => "port p1 speed".into(),
     }
 }
 
@@ -90,16 +106,28 @@ fn lines(step: &'static Step) -> Vec<(String, String)> {
 
 #[test]
 fn every_command_parses_in_full_and_as_short_as_can_be() {
-    let all = lines(&ROOT);
-    assert!(all.len() >= 25, "{all:#?}");
-    for (long, short) in all {
-        let a = parse(&long).unwrap_or_else(|fault| panic!("{long}: {fault}")).unwrap();
-        let b = parse(&short).unwrap_or_else(|fault| panic!("{short}: {fault}")).unwrap();
-        assert!(short.len() <= long.len());
-        if let (Run::Ask { request: one, .. }, Run::Ask { request: other, .. }) = (a.run, b.run) {
-            assert_eq!(one(&a.args), other(&b.args), "{short}");
-        } else {
-            assert_eq!(std::mem::discriminant(a.run), std::mem::discriminant(b.run), "{short}");
+    for (root, least) in [(&ROOT, 35), (&CONFIGURE, 30)] {
+        let all = lines(root);
+        assert!(all.len() >= least, "{all:#?}");
+        for (long, short) in all {
+            let long = if long == "run" { "run show ports".into() } else { long };
+            let short = if short == "ru" { "ru sh ports".into() } else { short };
+            let parse = |line: &str| {
+                let command = cli::grammar::parse(root, line);
+                command.unwrap_or_else(|fault| panic!("{line}: {fault}")).unwrap()
+            };
+            let (a, b) = (parse(&long), parse(&short));
+            assert!(short.len() <= long.len());
+            if let (Run::Ask { request: one, .. }, Run::Ask { request: other, .. }) = (a.run, b.run) {
+                assert_eq!(one(&a.args), other(&b.args), "{short}");
+            } else {
+                assert_eq!(std::mem::discriminant(a.run), std::mem::discriminant(b.run), "{short}");
+            }
+            let texts = |command: &Command| {
+                let tokens = command.tree.iter().flat_map(|tree| &tree.tokens);
+                tokens.map(|token| token.text.clone()).collect::<Vec<_>>()
+            };
+            assert_eq!(texts(&a), texts(&b), "{short}");
         }
     }
 }
@@ -108,15 +136,16 @@ fn every_command_parses_in_full_and_as_short_as_can_be() {
 fn every_filter_parses_in_full_and_as_short_as_can_be() {
     for (long, short) in lines(&FILTERS) {
         for filter in [long, short] {
-            let command =
-                parse(&format!("show ports | {filter}")).unwrap_or_else(|fault| panic!("{filter}: {fault}"));
+            let command = parse(&format!("show configuration | {filter}"))
+                .unwrap_or_else(|fault| panic!("{filter}: {fault}"));
             assert_eq!(command.unwrap().filters.len(), 1);
         }
     }
 }
 
-fn visit(line: &str, step: &'static Step, count: &mut usize) {
-    let found = following(line, &Fixed).unwrap_or_else(|fault| panic!("{line}: {fault}"));
+fn visit(root: &'static Step, line: &str, step: &'static Step, count: &mut usize) {
+    let found = cli::grammar::following(root, line, &Fixed);
+    let found = found.unwrap_or_else(|fault| panic!("{line}: {fault}"));
     for node in beside(step) {
         *count += 1;
         assert!(
@@ -133,18 +162,21 @@ fn visit(line: &str, step: &'static Step, count: &mut usize) {
                     .all(|(word, help)| found.items.iter().any(|i| i.text == *word && i.help == *help)),
                 _ => found.items.iter().any(|i| i.text == format!("<{}>", value.name) && i.help == node.help),
             },
+            // Without a schema there is nothing to list.
+            What::Tree(_) => continue,
         };
         assert!(listed, "{line}? does not list {}:\n{}", node.title(), list(&found.items));
-        visit(&format!("{line}{} ", full(node)), &node.then, count);
+        visit(root, &format!("{line}{} ", full(node)), &node.then, count);
     }
 }
 
 #[test]
 fn a_question_mark_lists_every_word_with_what_it_means() {
     let mut count = 0;
-    visit("", &ROOT, &mut count);
-    visit("show ports | ", &FILTERS, &mut count);
-    assert!(count > 60, "only {count} nodes");
+    visit(&ROOT, "", &ROOT, &mut count);
+    visit(&CONFIGURE, "", &CONFIGURE, &mut count);
+    visit(&CONFIGURE, "show | ", &FILTERS, &mut count);
+    assert!(count > 100, "only {count} nodes");
 }
 
 fn texts(line: &str) -> Vec<String> {
@@ -209,7 +241,8 @@ fn a_fault_points_at_the_word_and_says_what_was_expected() {
         (
             "shwo ports",
             "shwo",
-            "\"shwo\" is unknown here; expected one of: show, call, load, monitor, help, exit, quit",
+            "\"shwo\" is unknown here; expected one of: show, call, load, monitor, ping, configure, edit, \
+             help, exit, quit",
         ),
         ("show e", "e", "\"e\" is ambiguous: ecofilter-balancer, events"),
         ("show po", "po", "\"po\" is ambiguous: ports, port"),

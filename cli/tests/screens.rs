@@ -7,7 +7,7 @@ mod support;
 use std::path::Path;
 
 use cli::render::{self, Style};
-use support::sample;
+use support::{device, sample};
 
 const PLAIN: Style = Style { colour: false };
 
@@ -42,7 +42,10 @@ fn every_screen_is_as_recorded() {
     screen("liveness-detail", &render::liveness_in_detail(&sample::liveness(2), PLAIN));
     screen("drops", &render::drops(&sample::drops(), PLAIN));
     screen("events", &sample::events().iter().map(|event| render::event(event, PLAIN)).collect::<String>());
-    screen("configuration", &render::configuration(&sample::configuration()));
+    screen(
+        "configuration",
+        &render::configuration(&sample::configuration(), &device::schema(), &tree::Path::default()),
+    );
     screen("target", &render::target(&sample::target(), PLAIN));
     screen("applied", &render::applied(&sample::applied(), "site.json", PLAIN));
 }

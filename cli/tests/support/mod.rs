@@ -1,6 +1,8 @@
 //! A sluiced that answers from fixed values, and the binary that asks it.
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file is a crate that uses a part")]
 
+pub mod device;
+pub mod operator;
 pub mod sample;
 
 use std::io::{BufRead, BufReader, Write};
@@ -16,6 +18,8 @@ use api::{Event, Request, Response};
 use serde_json::json;
 use tempfile::TempDir;
 
+use device::Device;
+
 /// Longer than anything here takes on a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -24,6 +28,7 @@ struct State {
     requests: Vec<Request>,
     connections: Vec<UnixStream>,
     events: Vec<Event>,
+    device: Device,
 }
 
 /// The fake daemon.
@@ -53,7 +58,11 @@ impl Daemon {
                 }
                 let stream = stream.unwrap();
                 let state = Arc::clone(&state);
-                state.0.lock().unwrap().connections.push(stream.try_clone().unwrap());
+                {
+                    let mut state = state.0.lock().unwrap();
+                    state.connections.push(stream.try_clone().unwrap());
+                    state.device.sessions += 1;
+                }
                 thread::spawn(move || serve(stream, &state));
             }
         });
@@ -76,6 +85,18 @@ impl Daemon {
 
     pub fn requests(&self) -> Vec<Request> {
         self.state.0.lock().unwrap().requests.clone()
+    }
+
+    /// Looks at, or changes, what is configured.
+    pub fn device<T>(&self, work: impl FnOnce(&mut Device) -> T) -> T {
+        let done = work(&mut self.state.0.lock().unwrap().device);
+        self.state.1.notify_all();
+        done
+    }
+
+    /// Requests of that kind.
+    pub fn count(&self, wanted: impl Fn(&Request) -> bool) -> usize {
+        self.requests().iter().filter(|request| wanted(request)).count()
     }
 
     pub fn happen(&self, event: Event) {
@@ -115,15 +136,31 @@ pub fn sluice(socket: &Path) -> Command {
 
 fn serve(stream: UnixStream, state: &(Mutex<State>, Condvar)) {
     let mut writer = stream.try_clone().unwrap();
+    let mut candidate = None;
     for line in BufReader::new(stream).lines() {
         let Ok(line) = line else { return };
         let request: Request = serde_json::from_str(&line).unwrap();
         let answer = {
-            let mut state = state.0.lock().unwrap();
+            let state = &mut *state.0.lock().unwrap();
             state.requests.push(request.clone());
-            answer(&request, &state.events)
+            match state.device.answer(&request, &mut candidate) {
+                Some(answer) => or_refused(answer),
+                None => answer(&request, &state.events, state.requests.len() as u64),
+            }
         };
         state.1.notify_all();
+        let stuck = |state: &mut State| state.device.stuck;
+        let answer = match request {
+            Request::ShowTarget if state.0.lock().unwrap().device.stuck => {
+                drop(state.1.wait_while(state.0.lock().unwrap(), stuck).unwrap());
+                ok(sample::target())
+            }
+            _ => answer,
+        };
+        if matches!(request, Request::Apply { .. }) && state.0.lock().unwrap().device.vanish {
+            let _ = writer.shutdown(Shutdown::Both);
+            return;
+        }
         // No answer: the daemon hangs.
         let Some(answer) = answer else { continue };
         let mut line = serde_json::to_vec(&answer).unwrap();
@@ -158,7 +195,7 @@ fn or_refused<T: serde::Serialize>(result: Result<T, String>) -> Option<Response
     }
 }
 
-fn answer(request: &Request, events: &[Event]) -> Option<Response> {
+fn answer(request: &Request, events: &[Event], asked: u64) -> Option<Response> {
     let balancer = sample::balancer(2);
     match request {
         Request::ShowVersion => ok(sample::version()),
@@ -174,7 +211,13 @@ fn answer(request: &Request, events: &[Event]) -> Option<Response> {
         Request::ShowFlow { flow } => or_refused(named(&sample::flows(), flow.as_ref(), |f| &f.name, "flow")),
         Request::ShowConfigHash => ok(sample::config_hash()),
         Request::ShowLiveness { profile } => {
-            or_refused(named(&sample::liveness(2), profile.as_ref(), |p| &p.profile, "liveness profile"))
+            let mut pairs = sample::liveness(2);
+            // Keep-alives go on.
+            for direction in pairs.iter_mut().flat_map(|pair| [&mut pair.lan_to_wan, &mut pair.wan_to_lan]) {
+                direction.sent += asked;
+                direction.good += asked;
+            }
+            or_refused(named(&pairs, profile.as_ref(), |p| &p.profile, "liveness profile"))
         }
         Request::ShowDrops => ok(sample::drops()),
         Request::ShowEvents { after, last } => {
@@ -190,12 +233,17 @@ fn answer(request: &Request, events: &[Event]) -> Option<Response> {
         Request::SetUnitMode { unit, .. } => {
             or_refused(named(&balancer.units, Some(unit), |u| &u.name, "ecofilter-unit").map(|_| json!(null)))
         }
+        Request::ClearHold { pair, .. } if pair == "f1-1" => ok(json!(null)),
+        Request::ClearHold { unit, pair } => {
+            Some(Response::Error(format!("pair {pair} of unit {unit} is not held")))
+        }
         Request::LoadReplace { text, .. } => {
             or_refused(match serde_json::from_str::<serde_json::Value>(text) {
                 Ok(_) => Ok(sample::applied()),
                 Err(error) => Err(format!("not JSON: {error}\nsecond reason")),
             })
         }
+        other => panic!("{other:?} is about the configuration"),
     }
 }
 
