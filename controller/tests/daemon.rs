@@ -119,7 +119,7 @@ fn refused(command: &mut Command) -> String {
 #[test]
 fn what_cannot_start_says_why_and_ends_with_1() {
     let cases = [
-        (SITE.replace("\"cores\": 17", "\"cores\": 300"), "cores: \"300\""),
+        (SITE.replace("\"cores\": 17", "\"cores\": 300"), "cores: must be 1..256 (got 300)"),
         (SITE.replace("\"p4-1\", \"description\"", "\"p4-2\", \"description\""), "p4-2"),
         (SITE[..500].to_owned(), "EOF"),
         (SITE.to_owned(), "names no interface"),

@@ -16,6 +16,9 @@ use crate::clock;
 use crate::daemon::DEFAULT_CONFIG;
 use crate::state_dir::digest;
 
+/// Origin of a configuration that came from the startup file.
+const STARTUP: &str = "startup";
+
 /// What the datastores begin with.
 #[derive(Debug)]
 pub struct Beginning {
@@ -68,7 +71,7 @@ impl Beginning {
                     "{reason}, but the data plane has links; it is left as it is until a configuration is applied"
                 ));
                 news.push(("warning", reason));
-                String::new()
+                "{}".to_owned()
             }
             Err(error) => return Err(fault(error.to_string())),
         };
@@ -84,7 +87,7 @@ impl Beginning {
         if let Some(newest) = revisions.last().filter(|_| found.resume) {
             match site_from_nothing(yang, &newest.tree) {
                 Ok(site) => {
-                    if digest(&text) != EMPTY && newest.sequence > 1 {
+                    if newest.by.origin != STARTUP {
                         let reason = format!(
                             "what was applied over {} is in force, until that file changes or the machine starts again",
                             startup.display()
@@ -110,7 +113,7 @@ impl Beginning {
             sequence: revisions.last().map_or(1, |newest| newest.sequence + 1),
             by: Authorship {
                 user: "sluiced".to_owned(),
-                origin: "startup".to_owned(),
+                origin: STARTUP.to_owned(),
                 time: clock::calendar(clock::now()),
                 comment: Some(startup.display().to_string()),
             },
@@ -125,6 +128,3 @@ impl Beginning {
         Ok(Beginning { startup, journal, revisions, site: Arc::new(site), news, held })
     }
 }
-
-/// SHA-256 of nothing.
-const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";

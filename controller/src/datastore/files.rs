@@ -50,6 +50,10 @@ pub fn read_text(schema: &Arc<Schema>, text: &str) -> Result<Tree, String> {
         Format::Set => {
             let mut tree = Tree::new(schema.clone());
             set_lines::read(&mut tree, text).map_err(|fault| fault.to_string())?;
+            if tree.is_empty() {
+                // A file that lost its content must not cut every link.
+                return Err("there is no configuration in it; an empty one is written {}".to_owned());
+            }
             Ok(tree)
         }
     }
@@ -76,7 +80,7 @@ impl Datastores {
         let text = match fs::read_to_string(&self.startup) {
             Ok(text) => text,
             // Nothing was saved yet.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Tree::new(self.schema.clone())),
             Err(error) => return Err(fault(error.to_string())),
         };
         read_text(&self.schema, &text).map_err(fault)
