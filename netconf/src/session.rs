@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc};
+use tokio::task::JoinSet;
 use tokio::time::{Duration, timeout};
 use tracing::{info, warn};
 
@@ -124,9 +125,10 @@ impl<B: Backend, W: AsyncWrite + Unpin + Send + 'static> Talk<B, W> {
         established();
         let budget = settings.max_message + OVERHEAD;
         let (queue, incoming) = mpsc::unbounded_channel();
-        let receiving = tokio::spawn(receive(reader, decoder, budget, queue));
+        // In a set, so that it ends with this, however this ends.
+        let mut receiving = JoinSet::new();
+        receiving.spawn(receive(reader, decoder, budget, queue));
         let ending = self.converse(incoming, settings.idle_timeout).await;
-        receiving.abort();
         // The end of the stream follows what was written; whether the client still takes it is its own affair.
         let _ = timeout(settings.write_timeout, self.writer.shutdown()).await;
         ending

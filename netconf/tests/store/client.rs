@@ -21,8 +21,12 @@ pub const BASE: &str = "urn:ietf:params:xml:ns:netconf:base:1.0";
 
 /// A server over a store.
 pub fn server(store: &Arc<Store>, settings: Settings) -> Server<Shared> {
-    let key = PrivateKey::random(&mut safe_rng(), Algorithm::Ed25519).unwrap();
-    Server::new(Arc::new(Shared(Arc::clone(store))), Arc::new(Locks::default()), key, settings)
+    Server::new(Arc::new(Shared(Arc::clone(store))), Arc::new(Locks::default()), key(), settings)
+}
+
+/// A host key.
+pub fn key() -> PrivateKey {
+    PrivateKey::random(&mut safe_rng(), Algorithm::Ed25519).unwrap()
 }
 
 pub struct Client {
@@ -77,6 +81,11 @@ impl Client {
 
     pub async fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         tokio::time::timeout(DEADLINE, self.stream.write_all(bytes)).await.expect("nobody reads")
+    }
+
+    /// Says that nothing more comes.
+    pub async fn shut(&mut self) {
+        let _ = self.stream.shutdown().await;
     }
 
     /// Sends a message; a session that is over takes none.
