@@ -114,6 +114,8 @@ fn every_command_does_the_same_in_full_and_short() {
         (["configure", "conf"], ""),
         (["quit", "q"], ""),
         (["show configuration", "sh conf"], "mtu 1500;"),
+        (["show configuration port p10 | defaults", "sh conf po p10|d"], "lane 0;"),
+        (["show configuration port p10 | defaults | json", "sh conf po p10|d|j"], "\"lane\": 0"),
         (["show configuration port p10 | set", "sh conf po p10|se"], "set port p10 mtu 1500"),
         (["show configuration port p10 | xml", "sh conf po p10|x"], "1500</mtu>"),
         (["show startup port p10", "sh s po p10"], "mtu 1500;"),

@@ -119,12 +119,13 @@ impl Device {
         let mut notes = Vec::new();
         let new = match request {
             Request::Schema => return Ok(Some(serde_json::to_value(&*schema()).unwrap())),
-            Request::ShowTree { source, path, format, .. } => {
+            Request::ShowTree { source, path, format, defaults } => {
+                let defaults = if *defaults { Defaults::All } else { Defaults::Explicit };
                 let tree = self.source(*source, candidate.as_ref())?;
                 let text = match format {
                     Format::Set => tree::set_lines::write(tree, &place(path)?),
-                    Format::Json => tree::json::write(tree, &place(path)?, Defaults::Explicit),
-                    Format::Xml => tree::xml::write(tree, &place(path)?, Defaults::Explicit),
+                    Format::Json => tree::json::write(tree, &place(path)?, defaults),
+                    Format::Xml => tree::xml::write(tree, &place(path)?, defaults),
                 };
                 return Ok(Some(json!(text)));
             }
