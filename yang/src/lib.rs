@@ -7,12 +7,18 @@
 #![deny(unsafe_code)]
 
 mod compiled;
+mod fault;
 #[allow(unsafe_code, reason = "what libyang's safe binding leaves out")]
 mod ffi;
+mod instance;
 mod modules;
 mod statement;
+mod validate;
+mod xpath;
 
+pub use fault::{Fault, FaultKind};
 pub use modules::{MODULES, ModuleText};
+pub use xpath::XpathError;
 
 use std::sync::Arc;
 

@@ -77,8 +77,10 @@ fn words(ty: Option<&Type>, look: &mut dyn FnMut(&tree::schema::Word)) {
     }
 }
 
+type Ranges = [(i128, i128)];
+
 /// Calls `look` with each number's ranges and message.
-fn numbers(ty: &Type, look: &mut dyn FnMut(&[(i128, i128)], Option<&str>)) {
+fn numbers(ty: &Type, look: &mut dyn FnMut(&Ranges, Option<&str>)) {
     match ty {
         Type::Integer { ranges, message, .. } => look(ranges, message.as_deref()),
         Type::Leafref { ty, .. } => numbers(ty, look),
