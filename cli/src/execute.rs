@@ -159,12 +159,13 @@ impl Executor {
     /// A failure, with a word on the other mode where the line would be right there.
     pub fn with_hint(&self, failure: Failure, line: &str) -> Failure {
         let Failure::Usage(mut fault) = failure else { return failure };
+        let word = line.len() - line.trim_start().len();
         let is_command = |root| matches!(parse(root, line), Ok(Some(_)));
         if self.desk.configuring() && is_command(&ROOT) && is_command(self.desk.root()) {
             fault.message.push_str("; commands of operational mode go behind \"run\"");
         } else if self.desk.configuring() && is_command(&ROOT) {
             fault.message.push_str("; in configuration mode it goes behind \"run\"");
-        } else if !self.desk.configuring() && is_command(&CONFIGURE) {
+        } else if !self.desk.configuring() && fault.at.start == word && is_command(&CONFIGURE) {
             fault.message.push_str("; it belongs to configuration mode: \"configure\" goes there");
         }
         Failure::Usage(fault)

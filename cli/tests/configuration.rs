@@ -234,7 +234,7 @@ fn what_is_refused_is_told_with_status_1() {
     let daemon = Daemon::start();
     let (status, said) = fails(&daemon, "configure\ndel port p9\ncheck\n");
     assert_eq!((status, &said[..8]), (1, "line 3: "), "{said}");
-    assert!(said.contains("there is no port p9"), "{said}");
+    assert!(said.contains("wan-port: \"p9\": there is no such port"), "{said}");
     let (status, _) = fails(&daemon, "configure\ndel port p9\napply\n");
     assert_eq!(status, 1);
     let (status, said) = fails(&daemon, "configure\nrollback 7\n");

@@ -92,6 +92,8 @@ fn a_fault_is_pointed_at_below_the_word() {
     operator.see("# ");
     let said = line(&mut operator, "set port p4-2 sped 10g");
     assert!(said.contains("^^^^") && said.contains("sped"), "{said}");
+    let said = line(&mut operator, "show version");
+    assert!(said.contains("commands of operational mode go behind \"run\""), "{said}");
     assert_eq!(daemon.count(|request| matches!(request, Request::Edit { .. })), 0);
 }
 
