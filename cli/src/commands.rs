@@ -358,6 +358,7 @@ pub static FILTERS: Step = more(&[
     word("json", "The answer as one JSON document", filter(|_| Filter::Json)),
     word("xml", "The configuration as XML", filter(|_| Filter::Xml)),
     word("set", "The configuration as set lines", filter(|_| Filter::Set)),
+    word("defaults", "With what is in force without being set", filter(|_| Filter::Defaults)),
     word("no-more", "All at once, without a pager", filter(|_| Filter::NoMore)),
 ]);
 const MATCH: &[Node] = &[value(

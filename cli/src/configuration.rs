@@ -92,14 +92,14 @@ impl Executor {
 
     /// Below a level, as JSON.
     fn candidate(&self, level: &Path) -> Result<Value, Failure> {
-        let text = self.text(Source::Candidate, level, Format::Json)?;
+        let text = self.text(Source::Candidate, level, Format::Json, false)?;
         Ok(serde_json::from_str(&text)?)
     }
 
-    fn text(&self, source: Source, level: &Path, format: Format) -> Result<String, Failure> {
+    fn text(&self, source: Source, level: &Path, format: Format, defaults: bool) -> Result<String, Failure> {
         let mut session = self.desk.session();
         let path = if level.0.is_empty() { Vec::new() } else { level.to_words(&*session.schema()?) };
-        Ok(session.ask_as(&Request::ShowTree { source, path, format, defaults: false })?)
+        Ok(session.ask_as(&Request::ShowTree { source, path, format, defaults })?)
     }
 
     /// `show` of a configuration, in the format that its filter says.
@@ -114,7 +114,8 @@ impl Executor {
             Filter::Set => Some(Format::Set),
             _ => None,
         });
-        let text = self.text(source, &level, asked.unwrap_or(Format::Json))?;
+        let defaults = command.filters.iter().any(|filter| matches!(filter, Filter::Defaults));
+        let text = self.text(source, &level, asked.unwrap_or(Format::Json), defaults)?;
         let text = match asked {
             None => {
                 let schema = self.desk.session().schema()?;
@@ -183,7 +184,7 @@ impl Executor {
             Some("xml") => Format::Xml,
             _ => Format::Set,
         };
-        let mut text = self.text(Source::Candidate, &Path::default(), format)?;
+        let mut text = self.text(Source::Candidate, &Path::default(), format, false)?;
         if !text.ends_with('\n') {
             text.push('\n');
         }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use api::{ClientError, Request};
 use serde_json::Value;
 
+use crate::commands::{CONFIGURE, ROOT};
 use crate::desk::Desk;
 use crate::filter::Filters;
 use crate::grammar::{Command, Fault, Filter, Names, Run, parse};
@@ -155,6 +156,21 @@ impl Executor {
         if line.trim_start().starts_with('#') { Ok(None) } else { parse(self.desk.root(), line) }
     }
 
+    /// A failure, with a word on the other mode where the line would be right there.
+    pub fn with_hint(&self, failure: Failure, line: &str) -> Failure {
+        let Failure::Usage(mut fault) = failure else { return failure };
+        let word = line.len() - line.trim_start().len();
+        let is_command = |root| matches!(parse(root, line), Ok(Some(_)));
+        if self.desk.configuring() && is_command(&ROOT) && is_command(self.desk.root()) {
+            fault.message.push_str("; commands of operational mode go behind \"run\"");
+        } else if self.desk.configuring() && is_command(&ROOT) {
+            fault.message.push_str("; in configuration mode it goes behind \"run\"");
+        } else if !self.desk.configuring() && fault.at.start == word && is_command(&CONFIGURE) {
+            fault.message.push_str("; it belongs to configuration mode: \"configure\" goes there");
+        }
+        Failure::Usage(fault)
+    }
+
     /// Carries out a command. Ctrl-C ends it, and is held from then on.
     ///
     /// # Errors
@@ -185,7 +201,8 @@ impl Executor {
     }
 
     pub(crate) fn style(&self, command: &Command) -> Style {
-        let plain = command.filters.iter().any(|filter| !matches!(filter, Filter::NoMore));
+        let plain =
+            command.filters.iter().any(|filter| filter.is_textual() || matches!(filter, Filter::Json));
         if plain { Style::default() } else { self.terminal.style() }
     }
 

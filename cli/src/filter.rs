@@ -60,6 +60,7 @@ fn through(stages: &mut [Stage], line: &str) -> Option<String> {
             | Filter::Json
             | Filter::Xml
             | Filter::Set
+            | Filter::Defaults
             | Filter::NoMore => {}
         }
     }

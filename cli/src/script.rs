@@ -73,6 +73,7 @@ pub fn once(executor: &mut Executor, line: &str) -> u8 {
     match done {
         Ok(_) => 0,
         Err(failure) => {
+            let failure = executor.with_hint(failure, line);
             report(&failure, line, "");
             failure.status()
         }
@@ -103,6 +104,7 @@ fn run(executor: &mut Executor, mut input: Input) -> u8 {
     match done {
         Ok(()) => 0,
         Err(Stopped { number, line, failure }) => {
+            let failure = executor.with_hint(failure, &line);
             report(&failure, &line, &format!("line {number}: "));
             failure.status()
         }

@@ -198,7 +198,7 @@ pub fn run(socket: &Path, interrupt: Interrupt, terminal: Terminal) -> Result<()
         match done {
             Ok(()) => {}
             Err(Failure::Output(error)) => return Err(error.into()),
-            Err(failure) => report(&failure, &line, &prompt),
+            Err(failure) => report(&executor.with_hint(failure, &line), &line, &prompt),
         }
     }
 }

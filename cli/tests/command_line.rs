@@ -76,6 +76,7 @@ fn exit_status_tells_refused_from_usage() {
         ("show prots", "  show prots\n       ^^^^^\n"),
         ("show e", "\"e\" is ambiguous: ecofilter-balancer, events\n"),
         ("show port", "  show port\n            ^\n"),
+        ("set port p1 mtu 9000", "; it belongs to configuration mode: \"configure\" goes there\n"),
     ] {
         let usage = daemon.once(line);
         assert_eq!((usage.status.code(), out(&usage)), (Some(2), ""), "{line}");

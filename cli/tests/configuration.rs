@@ -114,6 +114,8 @@ fn every_command_does_the_same_in_full_and_short() {
         (["configure", "conf"], ""),
         (["quit", "q"], ""),
         (["show configuration", "sh conf"], "mtu 1500;"),
+        (["show configuration port p10 | defaults", "sh conf po p10|d"], "lane 0;"),
+        (["show configuration port p10 | defaults | json", "sh conf po p10|d|j"], "\"lane\": 0"),
         (["show configuration port p10 | set", "sh conf po p10|se"], "set port p10 mtu 1500"),
         (["show configuration port p10 | xml", "sh conf po p10|x"], "1500</mtu>"),
         (["show startup port p10", "sh s po p10"], "mtu 1500;"),
@@ -232,7 +234,7 @@ fn what_is_refused_is_told_with_status_1() {
     let daemon = Daemon::start();
     let (status, said) = fails(&daemon, "configure\ndel port p9\ncheck\n");
     assert_eq!((status, &said[..8]), (1, "line 3: "), "{said}");
-    assert!(said.contains("there is no port p9"), "{said}");
+    assert!(said.contains("wan-port: \"p9\": there is no such port"), "{said}");
     let (status, _) = fails(&daemon, "configure\ndel port p9\napply\n");
     assert_eq!(status, 1);
     let (status, said) = fails(&daemon, "configure\nrollback 7\n");

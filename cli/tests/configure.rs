@@ -92,6 +92,8 @@ fn a_fault_is_pointed_at_below_the_word() {
     operator.see("# ");
     let said = line(&mut operator, "set port p4-2 sped 10g");
     assert!(said.contains("^^^^") && said.contains("sped"), "{said}");
+    let said = line(&mut operator, "show version");
+    assert!(said.contains("commands of operational mode go behind \"run\""), "{said}");
     assert_eq!(daemon.count(|request| matches!(request, Request::Edit { .. })), 0);
 }
 
@@ -224,6 +226,27 @@ fn an_interrupt_ends_the_line_and_not_the_candidate() {
     daemon.device(|device| device.stuck = false);
     let compare = line(&mut operator, "compare");
     assert!(compare.contains("+ set port p10 mtu 1500"), "{compare}");
+    assert_eq!(daemon.device(|device| device.sessions), 1);
+}
+
+#[test]
+fn an_apply_that_is_not_waited_for_goes_on() {
+    let daemon = Daemon::start();
+    let mut operator = configure(&daemon);
+    line(&mut operator, "set port p10 mtu 1500");
+    daemon.device(|device| device.stuck = true);
+    operator.press("apply\r");
+    daemon.wait_for(1, |request| matches!(request, Request::Apply { .. }));
+    operator.press("\x03");
+    operator.see("interrupted; sluiced may still apply it: \"show rollbacks\" tells");
+    operator.see("# ");
+    daemon.device(|device| device.stuck = false);
+    let compare = line(&mut operator, "compare | count");
+    assert!(compare.contains("Count: 0 lines"), "{compare}");
+    let rollbacks = line(&mut operator, "run show rollbacks | count");
+    assert!(rollbacks.contains("Count: 3 lines"), "{rollbacks}");
+    operator.press("exit\r");
+    operator.see("> ");
     assert_eq!(daemon.device(|device| device.sessions), 1);
 }
 

@@ -265,6 +265,12 @@ fn a_fault_points_at_the_word_and_says_what_was_expected() {
         ("show ports | match \"(\"", "\"(\"", "\"(\" is not a regular expression: unclosed group"),
         ("help | json", "json", "\"json\" is unknown here; expected one of: match, except, count, no-more"),
         ("show ports | count | json", "json", "json must come before match, except and count"),
+        (
+            "show configuration | xml | json",
+            "json",
+            "json must come before match, except and count, and alone",
+        ),
+        ("show configuration | count | defaults", "defaults", "defaults must come before match"),
         ("show ports |", "", "the command is not complete; expected one of: match, except"),
         ("show port | count", "|", "the command before | is not complete; expected NAME"),
         ("exit | count", "|", "this command has no output to filter; expected Enter"),

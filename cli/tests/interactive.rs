@@ -214,3 +214,15 @@ fn the_history_is_kept_for_its_owner_alone() {
     operator.see("Description");
     operator.see("> ");
 }
+
+#[test]
+fn a_single_command_on_a_terminal_has_colours_and_pages() {
+    let daemon = Daemon::start();
+    let mut operator = Operator::start(&daemon, 10, "", &["-c", "show ecof ecof"]);
+    let page = operator.see("--More--");
+    assert!(page.contains("\x1b[32mup\x1b[0m"), "{page}");
+    operator.press("q");
+    assert_eq!(operator.leave(), 0);
+    let operator = Operator::start(&daemon, 10, "", &["-c", "show nothing"]);
+    assert_eq!(operator.leave(), 2);
+}

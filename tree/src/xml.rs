@@ -1,7 +1,7 @@
 //! Data as XML (RFC 7950, 7).
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -160,7 +160,8 @@ impl<'s> Reader<'_, 's> {
 
     fn elements<'x>(&mut self, elements: impl Iterator<Item = Element<'x, 'x>>, into: &mut Fields) {
         let mut seen: HashSet<NodeId> = HashSet::new();
-        let mut values: Vec<(&'s Node, Vec<Arc<str>>, HashSet<Arc<str>>)> = Vec::new();
+        let mut values: BTreeMap<NodeId, Vec<Arc<str>>> = BTreeMap::new();
+        let mut known: HashSet<(NodeId, Arc<str>)> = HashSet::new();
         for element in elements {
             if self.reading.is_over() {
                 return;
@@ -171,17 +172,12 @@ impl<'s> Reader<'_, 's> {
                 Kind::List { .. } => self.entry(node, element, into),
                 Kind::LeafList { ty, .. } => {
                     let Some(value) = self.value(node, ty, element) else { continue };
-                    let at = values.iter().position(|(own, ..)| own.id == node.id).unwrap_or_else(|| {
-                        values.push((node, Vec::new(), HashSet::new()));
-                        values.len() - 1
-                    });
-                    let (_, all, known) = &mut values[at];
                     let value: Arc<str> = value.into();
-                    if node.config && !known.insert(Arc::clone(&value)) {
+                    if node.config && !known.insert((node.id, Arc::clone(&value))) {
                         let reason = format!("has {} twice", shown(&value));
                         self.reading.fault_at(FaultKind::Twice, &node.name, reason);
                     } else {
-                        all.push(value);
+                        values.entry(node.id).or_default().push(value);
                     }
                 }
                 _ if !seen.insert(node.id) => {
@@ -195,8 +191,8 @@ impl<'s> Reader<'_, 's> {
                 }
             }
         }
-        for (node, all, _) in values {
-            Values::put(node, all, into);
+        for (id, all) in values {
+            Values::put(self.reading.schema.node(id), all, into);
         }
     }
 
@@ -205,8 +201,7 @@ impl<'s> Reader<'_, 's> {
         self.reading.inside(node, keys, |reading| read(&mut Reader { reading, strict }));
     }
 
-    /// The node that an element's name means; of its parent's module where it has no namespace, which libyang's own
-    /// XML does not need but people's often does.
+    /// The node that an element's name means. Without any namespace, as people write it, the one node of that name.
     fn named(&mut self, element: Element<'_, '_>) -> Option<&'s Node> {
         let schema = self.reading.schema;
         let name = element.tag_name();
@@ -375,11 +370,7 @@ fn renamed(text: &str, mut prefix: impl FnMut(&str) -> Option<String>) -> String
     let mut quote = None;
     for c in text.chars() {
         match quote {
-            Some(open) => {
-                if c == open {
-                    quote = None;
-                }
-            }
+            Some(open) => quote = quote.filter(|_| c != open),
             None if matches!(c, '"' | '\'') => quote = Some(c),
             None if c == ':' => word = prefix(&word).unwrap_or(word),
             None if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') => {

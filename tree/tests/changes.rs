@@ -1,5 +1,7 @@
 //! Edits, differences and merges.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::sync::Arc;

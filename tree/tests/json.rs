@@ -1,5 +1,7 @@
 //! JSON, read and written.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod support;
 
 use proptest::prelude::*;

@@ -1,5 +1,7 @@
 //! Set lines, and what may follow the words of one.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 mod support;
 
 use proptest::prelude::*;

@@ -207,6 +207,8 @@ pub enum Filter {
     Xml,
     /// A configuration as set lines.
     Set,
+    /// A configuration with what is in force without being set.
+    Defaults,
     /// No pager.
     NoMore,
 }
@@ -383,6 +385,13 @@ impl End {
     }
 }
 
+impl Filter {
+    /// It works on lines of text, not on what they are made of.
+    pub(crate) fn is_textual(&self) -> bool {
+        matches!(self, Filter::Match(_) | Filter::Except(_) | Filter::Count)
+    }
+}
+
 impl Run {
     /// Its output can be filtered.
     fn filters(&self) -> bool {
@@ -400,7 +409,7 @@ impl Run {
         let tree = matches!(self, Run::ShowTree(_));
         match filter {
             "json" => !matches!(self, Run::Help | Run::Ping | Run::PingPair),
-            "xml" | "set" => tree,
+            "xml" | "set" | "defaults" => tree,
             _ => true,
         }
     }

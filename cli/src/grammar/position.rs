@@ -228,12 +228,16 @@ pub fn parse(root: &'static Step, line: &str) -> Result<Option<Command>, Fault> 
     for token in &tokens {
         let filters = position.filters.len();
         position.advance(token)?;
-        let text_before = position.filters[..filters].iter().any(|f| !matches!(f, Filter::NoMore));
-        if text_before && matches!(position.filters[filters..], [Filter::Json | Filter::Xml | Filter::Set]) {
-            return Err(Fault::new(
-                token.start..token.end,
-                format!("{} must come before match, except and count", token.text),
-            ));
+        let (before, new) = position.filters.split_at(filters);
+        let format = |filter: &Filter| matches!(filter, Filter::Json | Filter::Xml | Filter::Set);
+        let late = match new {
+            [new] if before.iter().any(Filter::is_textual) => format(new) || matches!(new, Filter::Defaults),
+            [new] => format(new) && before.iter().any(format),
+            _ => false,
+        };
+        if late {
+            let message = format!("{} must come before match, except and count, and alone", token.text);
+            return Err(Fault::new(token.start..token.end, message));
         }
     }
     let end = line.trim_end().len();

@@ -60,20 +60,12 @@ fn place(words: &[String]) -> Result<Path, String> {
     tree::line::show(&schema(), &Path::default(), &words).map_err(|fault| fault.to_string())
 }
 
-fn lines(tree: &Tree) -> Vec<String> {
-    tree::set_lines::write(tree, &Path::default()).lines().map(String::from).collect()
-}
-
-/// A port of a link or pair that is not there.
+/// What the YANG modules say.
 fn check(tree: &Tree) -> Result<(), String> {
-    let lines = lines(tree);
-    let ports: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("set port ")).collect();
-    let known = |port: &str| ports.iter().any(|line| line.split(' ').next() == Some(port));
-    let lost = lines.iter().filter_map(|line| line.split_once("an-port ").map(|(_, port)| (line, port)));
-    match lost.into_iter().find(|(_, port)| !known(port)) {
-        Some((line, port)) => Err(format!("{}: there is no port {port}", line.trim_start_matches("set "))),
-        None => Ok(()),
-    }
+    let json = tree::json::write(tree, &Path::default(), Defaults::Explicit);
+    let faults = yang::Yang::load().unwrap().validate(&json).err().unwrap_or_default();
+    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    if lines.is_empty() { Ok(()) } else { Err(lines.join("\n")) }
 }
 
 fn read(text: &str, into: &Tree) -> Result<Tree, String> {
@@ -119,12 +111,13 @@ impl Device {
         let mut notes = Vec::new();
         let new = match request {
             Request::Schema => return Ok(Some(serde_json::to_value(&*schema()).unwrap())),
-            Request::ShowTree { source, path, format, .. } => {
+            Request::ShowTree { source, path, format, defaults } => {
+                let defaults = if *defaults { Defaults::All } else { Defaults::Explicit };
                 let tree = self.source(*source, candidate.as_ref())?;
                 let text = match format {
                     Format::Set => tree::set_lines::write(tree, &place(path)?),
-                    Format::Json => tree::json::write(tree, &place(path)?, Defaults::Explicit),
-                    Format::Xml => tree::xml::write(tree, &place(path)?, Defaults::Explicit),
+                    Format::Json => tree::json::write(tree, &place(path)?, defaults),
+                    Format::Xml => tree::xml::write(tree, &place(path)?, defaults),
                 };
                 return Ok(Some(json!(text)));
             }

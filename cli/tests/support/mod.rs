@@ -155,6 +155,10 @@ fn serve(stream: UnixStream, state: &(Mutex<State>, Condvar)) {
                 drop(state.1.wait_while(state.0.lock().unwrap(), stuck).unwrap());
                 ok(sample::target())
             }
+            Request::Apply { .. } => {
+                drop(state.1.wait_while(state.0.lock().unwrap(), stuck).unwrap());
+                answer
+            }
             _ => answer,
         };
         if matches!(request, Request::Apply { .. }) && state.0.lock().unwrap().device.vanish {

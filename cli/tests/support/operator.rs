@@ -27,6 +27,13 @@ impl Operator {
     }
 
     pub fn sit_down_with(daemon: &Daemon, rows: u16, no_color: &str) -> Self {
+        let mut operator = Operator::start(daemon, rows, no_color, &[]);
+        operator.see("> ");
+        operator
+    }
+
+    /// Sluice with arguments, as over ssh with a terminal.
+    pub fn start(daemon: &Daemon, rows: u16, no_color: &str, arguments: &[&str]) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -40,6 +47,7 @@ impl Operator {
         let mut command = Command::new("setsid");
         command.args(["--ctty", "--wait", env!("CARGO_BIN_EXE_sluice"), "--socket"]).arg(&daemon.socket);
         command
+            .args(arguments)
             .env("TERM", "xterm")
             .env("USER", "eng")
             .env("HOME", daemon.directory.path())
@@ -57,9 +65,7 @@ impl Operator {
                 }
             }
         });
-        let mut operator = Operator { child, keys, output, seen: String::new() };
-        operator.see("> ");
-        operator
+        Operator { child, keys, output, seen: String::new() }
     }
 
     pub fn press(&mut self, keys: &str) {

@@ -1,5 +1,5 @@
 //! A schema of two modules with a node of every kind, and trees that grow from numbers.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test takes what it needs")]
 
 use std::sync::{Arc, LazyLock};
 
