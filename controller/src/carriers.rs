@@ -106,11 +106,8 @@ impl Watch {
                     return;
                 }
                 // A port that the watch before this one knew as it is now is no news.
-                let before = self
-                    .known
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .insert(name.clone(), present);
+                let before =
+                    self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), present);
                 ended |= self.keepalives.tell(Command::Carrier { port: *id, present }).is_err();
                 if before == Some(present) {
                     return;

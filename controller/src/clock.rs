@@ -25,6 +25,7 @@ pub fn calendar(at: Nanos) -> String {
 /// A calendar time, milliseconds since 1970, RFC 3339 in UTC.
 #[must_use]
 pub fn calendar_of(ms: u64) -> String {
-    let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms)).unwrap_or(SystemTime::UNIX_EPOCH);
+    let time =
+        SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(ms)).unwrap_or(SystemTime::UNIX_EPOCH);
     humantime::format_rfc3339_millis(time).to_string()
 }

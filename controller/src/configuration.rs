@@ -6,8 +6,8 @@ use tree::{Defaults, Path, Tree, json, line, set_lines, xml};
 
 use crate::access;
 use crate::datastore::{ApplyError, Datastores, Options, read_text};
-use crate::session::Session;
 use crate::early;
+use crate::session::Session;
 
 /// Keys that one answer lists.
 const KEYS: usize = 1000;
@@ -66,7 +66,9 @@ pub async fn answer(
 ) -> Result<Option<Value>, ConfigurationError> {
     let changed = |changes| Changed { changes, notes: Vec::new() };
     let value = match request {
-        Request::ShowConfiguration => json::value(&tree_of(datastores, session, Source::Running)?, &Path::default()),
+        Request::ShowConfiguration => {
+            json::value(&tree_of(datastores, session, Source::Running)?, &Path::default())
+        }
         Request::Schema => serde_json::to_value(&**datastores.schema())?,
         Request::ShowTree { source, path, format, defaults } => {
             let tree = tree_of(datastores, session, source)?;
@@ -82,7 +84,8 @@ pub async fn answer(
             let tree = tree_of(datastores, session, Source::Candidate)?;
             let list = path_of(datastores, &path)?;
             let keys = tree.keys(&list, &[]);
-            let keys: Vec<&str> = keys.into_iter().filter(|key| key.starts_with(&prefix)).take(KEYS).collect();
+            let keys: Vec<&str> =
+                keys.into_iter().filter(|key| key.starts_with(&prefix)).take(KEYS).collect();
             serde_json::to_value(keys)?
         }
         Request::Edit { lines } => {
@@ -108,9 +111,7 @@ pub async fn answer(
             let to = tree_of(datastores, session, Source::Candidate)?;
             serde_json::to_value(tree::compare_lines(&from, &to))?
         }
-        Request::Check => {
-            serde_json::to_value(datastores.check(session.candidate_mut(datastores)).await?)?
-        }
+        Request::Check => serde_json::to_value(datastores.check(session.candidate_mut(datastores)).await?)?,
         Request::Apply { confirmed, comment } => {
             let confirmed = match confirmed {
                 Some(minutes) if !(1..=LONGEST_WAIT).contains(&minutes) => {

@@ -151,10 +151,8 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
     let yang = Arc::new(Yang::load()?);
     let beginning = Beginning::find(&yang, settings.config.as_deref(), &settings.state_dir)?;
     let site = beginning.site.clone();
-    site.fits(settings.profile).map_err(|error| StartError::Config {
-        path: beginning.startup.clone(),
-        reason: error.to_string(),
-    })?;
+    site.fits(settings.profile)
+        .map_err(|error| StartError::Config { path: beginning.startup.clone(), reason: error.to_string() })?;
     let program = Program::of(settings.profile, settings.compiled.as_deref())?;
     for warning in site.warnings() {
         tracing::warn!("{warning}");
@@ -210,10 +208,8 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
         engine.hold(reason.clone());
     }
     let (commands, received) = mpsc::channel(64);
-    let audit = Audit::open(&settings.state_dir).map_err(|source| StartError::Audit {
-        path: settings.state_dir.clone(),
-        source,
-    })?;
+    let audit = Audit::open(&settings.state_dir)
+        .map_err(|source| StartError::Audit { path: settings.state_dir.clone(), source })?;
     let audit = Arc::new(audit);
     let startup = beginning.startup.clone();
     let datastores = Datastores::new(yang, commands.clone(), events.clone(), audit.clone(), beginning);

@@ -16,7 +16,6 @@ use liveness::{
 };
 use site::{Condition, Ids, PairName, PairRole, Site, UnitForwarding};
 use swpipe::port_set::PortSet;
-use swpipe::run::PortSpec;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock;
@@ -27,16 +26,13 @@ use crate::state_dir::{Kept, Numbers, StateDir, StateDirError};
 use crate::target::{Standing, Target, TargetError};
 use crate::view::View;
 
+mod apply;
 mod news;
 
 /// Tries to bring the device back to the running configuration after a failed apply, before answering.
 const REPAIRS: usize = 20;
 /// Cabling faults of one pair that follow one another within this, ns, are one.
 const CABLING_EVERY: u64 = 1_000_000_000;
-/// How long appliances get to give back what they have before steering headers change.
-const EMPTY_AFTER: Duration = Duration::from_secs(1);
-/// How long, ns, the index of a link that is gone is given to no other: longer than appliances keep frames.
-const RETIRED_FOR: u64 = 10_000_000_000;
 /// Between repairs that go on in the background.
 const REPAIR_AFTER: Duration = Duration::from_millis(250);
 
@@ -367,8 +363,7 @@ impl<T: Target> Engine<T> {
     /// Brings a device with these tables to the running configuration, rules included.
     async fn bring(&mut self, found: Tables) -> Result<Vec<Update>, TargetError> {
         let updates = tokio::task::block_in_place(|| {
-            let wanted =
-                Tables { rules: by_place(site::rules(&self.site, &self.ids)), rest: self.wanted() };
+            let wanted = Tables { rules: by_place(site::rules(&self.site, &self.ids)), rest: self.wanted() };
             let found = self.named(found, &wanted);
             let mut updates = Updates::default();
             updates.add(&found.rest, &wanted.rest);
@@ -598,20 +593,6 @@ impl<T: Target> Engine<T> {
         Ok(())
     }
 
-    /// Takes a device as it is, with its numbers and the pairs that are up there.
-    async fn adopt(&mut self, standing: &watch::Receiver<Standing>) -> Result<(), EngineError> {
-        self.connected(standing)?;
-        let found = Tables::of(self.target.entries().await?);
-        let kept = self.kept.numbers.clone().filter(|_| !self.target.profile().keeps_metadata);
-        let recovered = recover(&found, kept.map(Ids::from));
-        self.ids = recovered.ids;
-        self.condition.up = recovered.up;
-        self.actual = Some(found);
-        self.rules_known = false;
-        self.started = true;
-        Ok(())
-    }
-
     /// Reads the device and brings it to the running configuration, trying several times.
     async fn repair(&mut self) -> Result<(), TargetError> {
         let mut last = None;
@@ -636,162 +617,6 @@ impl<T: Target> Engine<T> {
             address: self.target.address(),
             reason: "it cannot be repaired".to_owned(),
         }))
-    }
-
-    async fn apply(
-        &mut self,
-        site: Arc<Site>,
-        origin: &str,
-        standing: &watch::Receiver<Standing>,
-    ) -> Result<Applied, EngineError> {
-        let result = self.try_apply(site, standing).await;
-        let news = |severity, reason| News::now(severity, "configuration", "running", reason);
-        match &result {
-            Ok(applied) => {
-                let Applied { inserted, modified, deleted, .. } = applied;
-                self.events.log(news(
-                    "info",
-                    format!(
-                        "applied from {origin}: {inserted} inserted, {modified} modified, {deleted} deleted"
-                    ),
-                ));
-            }
-            Err(error) => {
-                self.events.log(news("error", format!("refused from {origin}, nothing changed: {error}")));
-            }
-        }
-        result
-    }
-
-    fn effects(&self, site: &Site) -> Result<Vec<String>, EngineError> {
-        self.checked(site)?;
-        Ok(self.site.effects(site))
-    }
-
-    /// Numbers of a site that could be put in force, for all that is known before anything is touched.
-    fn checked(&self, site: &Site) -> Result<Ids, EngineError> {
-        site.fits(self.target.profile())?;
-        let mut previous = self.ids.clone();
-        for link in self.site.moved_links(site) {
-            // A frame that is inside an appliance must not come back to a port that was another link's.
-            previous.links.remove(link);
-        }
-        let mut retired: BTreeSet<LinkIndex> = self.retired.keys().copied().collect();
-        retired.extend(self.ids.links.values().copied());
-        let ids = Ids::allocate_but(site, &previous, &retired);
-        supervised(site, &ids, &self.kept.unit_modes, &BTreeSet::new())?;
-        Ok(ids)
-    }
-
-    /// All units into bypass until what is inside appliances has come back: what carries the old header after that
-    /// finds no link.
-    async fn empty_appliances(&mut self) -> Result<(), TargetError> {
-        let mut condition = self.condition.clone();
-        for unit in self.site.units.keys() {
-            condition.units.insert(unit.clone(), UnitForwarding::Bypass);
-        }
-        let wanted = tokio::task::block_in_place(|| {
-            by_place(site::desired_but_rules(&self.site, &self.ids, &condition))
-        });
-        self.change_to(wanted).await?;
-        tokio::time::sleep(EMPTY_AFTER).await;
-        Ok(())
-    }
-
-    async fn try_apply(
-        &mut self,
-        site: Arc<Site>,
-        standing: &watch::Receiver<Standing>,
-    ) -> Result<Applied, EngineError> {
-        self.checked(&site)?;
-        match self.held.take() {
-            Some(_) => self.adopt(standing).await?,
-            None => self.reachable(standing).await?,
-        }
-        let ids = self.checked(&site)?;
-        let recabled = recabled(&self.site, &site);
-        let up = self
-            .condition
-            .up
-            .iter()
-            .filter(|name| site.pair(name).is_some_and(|pair| pair.admin != site::Admin::Down))
-            .filter(|name| !recabled.contains(*name))
-            .cloned()
-            .collect();
-        let condition = self.condition_of(&site, &up);
-        let now = clock::now();
-        self.retired.retain(|_, since| now.since(*since).0 < RETIRED_FOR);
-        // New ports are open before the tables send frames to them, and gone ones close after; a change that does
-        // not get that far is taken back.
-        let opening = match &self.ports {
-            Some(ports) => Some(tokio::task::block_in_place(|| ports.open(&PortSpec::of_site(&site)))?),
-            None => None,
-        };
-        let emptied = self.site.steering != site.steering && !self.site.units.is_empty();
-        if emptied {
-            self.empty_appliances().await?;
-        }
-        let updates = tokio::task::block_in_place(|| {
-            let mut updates = Updates::default();
-            let wanted = by_place(site::desired_but_rules(&site, &ids, &condition));
-            updates.add(&self.actual.clone().unwrap_or_default().rest, &wanted);
-            if self.rules_known {
-                updates.add_rules((&self.site, &self.ids), (&site, &ids));
-            } else {
-                let actual = self.actual.clone().unwrap_or_default();
-                updates.add(&actual.rules, &by_place(site::rules(&site, &ids)));
-            }
-            updates.in_order()
-        });
-        if let Err(cause) = self.target.write(updates.clone()).await {
-            tokio::task::block_in_place(|| drop(opening));
-            if emptied || !matches!(cause, TargetError::Refused { .. }) {
-                self.actual = None;
-                if self.repair().await.is_err() {
-                    return Err(EngineError::Repairing { cause });
-                }
-            }
-            return Err(cause.into());
-        }
-        if let Some(opening) = opening {
-            tokio::task::block_in_place(|| opening.commit());
-        }
-        let mut warnings: Vec<String> = site.warnings().iter().map(ToString::to_string).collect();
-        for link in &self.site.links {
-            if !site.links.iter().any(|next| next.name == link.name) {
-                warnings.push(format!("link {} is gone: its channel is cut from now on", link.name));
-            }
-        }
-        self.site = site;
-        let links = std::mem::replace(&mut self.ids, ids).links;
-        let given: BTreeSet<LinkIndex> = self.ids.links.values().copied().collect();
-        self.retired.extend(links.into_values().filter(|link| !given.contains(link)).map(|link| (link, now)));
-        self.condition = condition;
-        self.wrote(&updates);
-        self.keep_numbers();
-        self.kept.unit_modes.retain(|unit, _| self.site.units.contains_key(unit));
-        if let Err(error) = self.state_dir.save(&self.kept) {
-            // The tables are changed already; a restart would find the file's configuration.
-            warnings.push(format!("it is in force, but a restart would not find it: {error}"));
-            self.events.log(News::now("error", "configuration", "running", error.to_string()));
-        }
-        if !recabled.is_empty() {
-            // Taken out first, so that they start afresh.
-            let (mut units, ports) =
-                supervised(&self.site, &self.ids, &self.kept.unit_modes, &self.condition.up)?;
-            for unit in &mut units {
-                unit.pairs.retain(|pair| {
-                    !self.pair_name(PairId(pair.key.0)).is_some_and(|name| recabled.contains(&name))
-                });
-            }
-            self.keepalives.tell(LivenessCommand::Configure { units, ports })?;
-        }
-        self.measure(&self.site.clone(), &self.ids.clone(), &self.condition.up.clone())?;
-        if let Err(error) = self.settle().await {
-            tracing::warn!("{error}; trying again");
-        }
-        let (inserted, modified, deleted) = tally(&updates);
-        Ok(Applied { inserted, modified, deleted, warnings })
     }
 
     async fn set_unit_mode(
@@ -914,17 +739,6 @@ fn standing_in(site: &Site, ids: &Ids, entries: &Tables) -> BTreeMap<String, BTr
         all.insert(unit.name.clone(), stand_ins);
     }
     all
-}
-
-/// Pairs of both sites that are cabled to other ports now: measurements of the old ones say nothing of them.
-fn recabled(running: &Site, next: &Site) -> BTreeSet<PairName> {
-    let ports = |site: &Site, name: &PairName| {
-        let pair = site.pair(name)?;
-        Some((site.ports.get(&pair.lan_port)?.id, site.ports.get(&pair.wan_port)?.id))
-    };
-    next.pair_names()
-        .filter(|name| running.pair(name).is_some() && ports(running, name) != ports(next, name))
-        .collect()
 }
 
 /// What the liveness thread measures for a site.

@@ -77,7 +77,8 @@ impl<T: Target> Desk<T> {
                 pairs.push((pair_name, all));
             }
             let pairs = entries(schema, &["ecofilter-balancer", "ecofilter-unit", "pair"], pairs);
-            let mut entry = entries(schema, &["ecofilter-balancer", "ecofilter-unit"], [(name, unit.clone())]);
+            let mut entry =
+                entries(schema, &["ecofilter-balancer", "ecofilter-unit"], [(name, unit.clone())]);
             for entry in &mut entry {
                 entry["pair"] = pairs.clone().into();
             }
@@ -94,7 +95,8 @@ impl<T: Target> Desk<T> {
             let answers = answers.iter().map(|(name, answer)| (name.as_str(), answer.clone()));
             Ok(entries(schema, of, answers).into())
         };
-        let ports = list(&["port"], ports.iter().map(|port| Ok((port.name.clone(), answer(port)?))).collect())?;
+        let ports =
+            list(&["port"], ports.iter().map(|port| Ok((port.name.clone(), answer(port)?))).collect())?;
         let links = links.iter().map(|link| Ok((link.name.clone(), answer(link)?))).collect();
         below.insert("link".to_owned(), list(&["ecofilter-balancer", "link"], links)?);
         let flows = flows.iter().map(|flow| Ok((flow.name.clone(), answer(flow)?))).collect();

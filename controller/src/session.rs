@@ -30,11 +30,7 @@ impl Session {
     /// A session without a candidate yet.
     #[must_use]
     pub fn new(user: String, role: Role, origin: &str) -> Self {
-        Session {
-            who: Who { user, origin: origin.to_owned(), session: number() },
-            role,
-            candidate: None,
-        }
+        Session { who: Who { user, origin: origin.to_owned(), session: number() }, role, candidate: None }
     }
 
     /// Its candidate, where there is one.

@@ -19,8 +19,8 @@ use crate::access::{self, Action};
 use crate::audit::Audit;
 use crate::carriers;
 use crate::clock;
-use crate::datastore::Datastores;
 use crate::counted::{LinkPorts, cells_for, correct};
+use crate::datastore::Datastores;
 use crate::engine::{Command, pair_state_name, unit_id, unit_state_name};
 use crate::event::Events;
 use crate::keepalives::{Keepalives, Status};
@@ -207,9 +207,15 @@ impl<T: Target> Desk<T> {
             Request::ClearHold { unit, pair } => {
                 let name = PairName { unit, pair };
                 if view.site.pair(&name).is_none() {
-                    return Err(unknown("pair", &name.to_string(), view.site.pair_names().map(|name| name.to_string())));
+                    return Err(unknown(
+                        "pair",
+                        &name.to_string(),
+                        view.site.pair_names().map(|name| name.to_string()),
+                    ));
                 }
-                return Err(Refusal::NotHeld(format!("pair {name} is not held: its profile has hold-down off")));
+                return Err(Refusal::NotHeld(format!(
+                    "pair {name} is not held: its profile has hold-down off"
+                )));
             }
             Request::WhoAmI => serde_json::to_value(api::WhoAmI {
                 user: session.who.user.clone(),

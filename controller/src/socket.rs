@@ -76,7 +76,8 @@ pub async fn serve<T: Target>(listener: UnixListener, desk: Arc<Desk<T>>) {
         match listener.accept().await {
             Ok((mut stream, _)) => {
                 let Ok(place) = room.clone().try_acquire_owned() else {
-                    refuse(&mut stream, format!("sluiced serves {CLIENTS} clients already; try again later")).await;
+                    refuse(&mut stream, format!("sluiced serves {CLIENTS} clients already; try again later"))
+                        .await;
                     continue;
                 };
                 let desk = desk.clone();

@@ -49,9 +49,9 @@ pub(super) fn may(pending: Option<&Pending>, who: &Who, options: &Options) -> Re
     };
     match (&pending.unconfirmed.persist, &options.persist_id) {
         (Some(persist), Some(id)) if persist == id => Ok(()),
-        (_, Some(id)) => {
-            Err(ApplyError::Confirm(format!("{id:?} is not the persist-id of the apply that waits to be confirmed")))
-        }
+        (_, Some(id)) => Err(ApplyError::Confirm(format!(
+            "{id:?} is not the persist-id of the apply that waits to be confirmed"
+        ))),
         // What was named can only be confirmed by its name (RFC 6241, 8.4.1).
         (None, None) if pending.session == who.session || !pending.unconfirmed.of_session => Ok(()),
         _ => Err(ApplyError::Unconfirmed(format!(
@@ -70,7 +70,9 @@ pub(super) fn of(pending: Option<&Pending>, running: &Revision, options: &Option
         // Several in a row go back to before the first.
         back_to: pending.map_or(running.sequence, |pending| pending.unconfirmed.back_to),
         persist: options.persist.clone().or_else(|| {
-            pending.filter(|_| options.persist_id.is_some()).and_then(|pending| pending.unconfirmed.persist.clone())
+            pending
+                .filter(|_| options.persist_id.is_some())
+                .and_then(|pending| pending.unconfirmed.persist.clone())
         }),
         of_session: options.of_session && options.persist.is_none() && options.persist_id.is_none(),
     })
@@ -86,7 +88,8 @@ impl Datastores {
 
     /// Starts or ends the waiting for a revision that was just put in force.
     pub(super) fn arm(self: &Arc<Self>, who: &Who, revision: &Revision) {
-        let timer = revision.unconfirmed.as_ref().map(|unconfirmed| self.timer(revision.sequence, unconfirmed));
+        let timer =
+            revision.unconfirmed.as_ref().map(|unconfirmed| self.timer(revision.sequence, unconfirmed));
         let mut known = self.known();
         if let Some(timer) = known.pending.take().and_then(|pending| pending.timer) {
             timer.abort();

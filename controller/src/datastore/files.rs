@@ -41,9 +41,8 @@ fn format_of(text: &str) -> Format {
 /// # Errors
 /// What is wrong with it, a fault a line.
 pub fn read_text(schema: &Arc<Schema>, text: &str) -> Result<Tree, String> {
-    let lines = |faults: Vec<tree::ReadFault>| {
-        faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-    };
+    let lines =
+        |faults: Vec<tree::ReadFault>| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
     match format_of(text) {
         Format::Json => json::read(schema, text).map_err(lines),
         Format::Xml => xml::read(schema, text).map_err(lines),
@@ -80,7 +79,9 @@ impl Datastores {
         let text = match fs::read_to_string(&self.startup) {
             Ok(text) => text,
             // Nothing was saved yet.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Tree::new(self.schema.clone())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Tree::new(self.schema.clone()));
+            }
             Err(error) => return Err(fault(error.to_string())),
         };
         read_text(&self.schema, &text).map_err(fault)
@@ -134,10 +135,8 @@ impl Datastores {
     }
 
     async fn try_reload(self: &Arc<Self>, who: &Who) -> Result<(), ApplyError> {
-        let text = fs::read_to_string(&self.startup).map_err(|error| StartupError {
-            path: self.startup.clone(),
-            reason: error.to_string(),
-        })?;
+        let text = fs::read_to_string(&self.startup)
+            .map_err(|error| StartupError { path: self.startup.clone(), reason: error.to_string() })?;
         let fault = |reason| StartupError { path: self.startup.clone(), reason };
         let mut candidate = self.candidate();
         candidate.replace(read_text(&self.schema, &text).map_err(fault)?);

@@ -130,7 +130,8 @@ pub struct Journal {
 /// A name for the kernel's present run.
 #[must_use]
 pub fn boot_id() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").map_or_else(|_| String::new(), |id| id.trim().to_owned())
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map_or_else(|_| String::new(), |id| id.trim().to_owned())
 }
 
 /// The `set` and `del` lines from one configuration to another.
@@ -187,7 +188,11 @@ impl Journal {
     ///
     /// # Errors
     /// The directory cannot be used.
-    pub fn open(directory: &Path, schema: &Arc<Schema>, startup: &str) -> Result<(Self, Found), JournalError> {
+    pub fn open(
+        directory: &Path,
+        schema: &Arc<Schema>,
+        startup: &str,
+    ) -> Result<(Self, Found), JournalError> {
         let fault = |source| JournalError { path: directory.to_owned(), source };
         fs::create_dir_all(directory).map_err(fault)?;
         let mut changes = Vec::new();
@@ -197,7 +202,9 @@ impl Journal {
             if name.starts_with(TEMPORARY) {
                 // One that cannot be removed does no harm.
                 let _ = fs::remove_file(&path);
-            } else if let Some(sequence) = name.strip_suffix(".json").and_then(|stem| stem.parse::<u64>().ok()) {
+            } else if let Some(sequence) =
+                name.strip_suffix(".json").and_then(|stem| stem.parse::<u64>().ok())
+            {
                 changes.push((sequence, path));
             }
         }
@@ -224,7 +231,8 @@ impl Journal {
                 return;
             }
         };
-        let snapshot: Result<SnapshotFile, String> = serde_json::from_slice(&text).map_err(|error| error.to_string());
+        let snapshot: Result<SnapshotFile, String> =
+            serde_json::from_slice(&text).map_err(|error| error.to_string());
         let (snapshot, tree) = match snapshot.and_then(|snapshot| {
             let tree = whole(schema, &snapshot.configuration)?;
             Ok((snapshot, tree))
@@ -289,7 +297,12 @@ impl Journal {
                 break;
             }
             unconfirmed = if sequence == snapshot.sequence { file.unconfirmed.clone() } else { unconfirmed };
-            back.push(Revision { sequence, by: file.by.clone(), tree: at.clone(), unconfirmed: file.unconfirmed });
+            back.push(Revision {
+                sequence,
+                by: file.by.clone(),
+                tree: at.clone(),
+                unconfirmed: file.unconfirmed,
+            });
             let Ok(before) = go(&at, &file.undo) else { break };
             at = before;
             sequence -= 1;

@@ -206,11 +206,7 @@ impl Datastores {
             audit,
             startup,
             locks: Arc::default(),
-            known: Mutex::new(Known {
-                revisions: Revisions::new(revisions),
-                site,
-                pending: None,
-            }),
+            known: Mutex::new(Known { revisions: Revisions::new(revisions), site, pending: None }),
             applying: tokio::sync::Mutex::new(journal),
             changes: broadcast::Sender::new(64),
         });

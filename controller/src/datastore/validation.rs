@@ -43,7 +43,8 @@ pub fn site_of(yang: &Yang, running: (&Tree, &Site), next: &Tree) -> Result<Site
     let mut few = rest;
     let mut changed: Vec<(String, Option<Value>)> = Vec::new();
     for path in differing(&list, tree, next) {
-        let name = path.0.last().and_then(|step| step.keys.first()).map(ToString::to_string).unwrap_or_default();
+        let name =
+            path.0.last().and_then(|step| step.keys.first()).map(ToString::to_string).unwrap_or_default();
         let value = next.contains(&path).then(|| {
             few.overlay(&next.only(&path));
             json::value(next, &path)
@@ -81,7 +82,8 @@ fn differing(list: &Path, before: &Tree, after: &Tree) -> Vec<Path> {
     let (before, after) = (entries(before), entries(after));
     let parent = list.parent().unwrap_or_default();
     let gone = before.keys().filter(|keys| !after.contains_key(*keys));
-    let others = after.iter().filter(|(keys, fields)| before.get(*keys) != Some(*fields)).map(|(keys, _)| keys);
+    let others =
+        after.iter().filter(|(keys, fields)| before.get(*keys) != Some(*fields)).map(|(keys, _)| keys);
     gone.chain(others).map(|keys| parent.step(node, keys.clone())).collect()
 }
 

@@ -46,7 +46,8 @@ pub(super) fn convert(schema: &Schema, words: &Words) -> Option<(Value, Vec<Stri
     };
     let mut c = Conversion { schema, notes: Vec::new(), method: None, used_groups: BTreeSet::new() };
     let filter_groups: BTreeMap<&str, &Words> = all(&FILTER_GROUPS).into_iter().collect();
-    let ports: Vec<Value> = all(&PORTS).into_iter().map(|(name, port)| c.entry(&["port"], "port", name, port)).collect();
+    let ports: Vec<Value> =
+        all(&PORTS).into_iter().map(|(name, port)| c.entry(&["port"], "port", name, port)).collect();
     let links: Vec<Value> = all(&LINKS)
         .into_iter()
         .map(|(name, link)| c.entry(&["ecofilter-balancer", "link"], "link", name, link))
@@ -76,11 +77,15 @@ pub(super) fn convert(schema: &Schema, words: &Words) -> Option<(Value, Vec<Stri
                 let profiles = below.get("profile").map_or(&[][..], |profiles| &profiles.0);
                 let profiles: Vec<Value> = profiles
                     .iter()
-                    .map(|(name, profile)| c.entry(&["liveness", "profile"], "liveness profile", name, profile))
+                    .map(|(name, profile)| {
+                        c.entry(&["liveness", "profile"], "liveness profile", name, profile)
+                    })
                     .collect();
                 rest.insert("sluice:liveness".to_owned(), json!({ "profile": profiles }));
             }
-            name if [&GROUPS[..], &FILTER_GROUPS, &FILTERS, &LINKS, &PORTS].iter().any(|names| names.contains(&name)) => {}
+            name if [&GROUPS[..], &FILTER_GROUPS, &FILTERS, &LINKS, &PORTS]
+                .iter()
+                .any(|names| names.contains(&name)) => {}
             name => c.notes.push(format!("{name}: has no counterpart and is left out")),
         }
     }
@@ -115,8 +120,16 @@ impl Conversion<'_> {
     }
 
     /// A leaf that has kept its name; anything else is told.
-    fn leaf(&mut self, parent: &[&str], path: &str, leaf: &str, words: &Words, into: &mut Map<String, Value>) {
-        let node = self.node(parent).and_then(|id| self.schema.child(Some(id), leaf)).filter(|node| node.config);
+    fn leaf(
+        &mut self,
+        parent: &[&str],
+        path: &str,
+        leaf: &str,
+        words: &Words,
+        into: &mut Map<String, Value>,
+    ) {
+        let node =
+            self.node(parent).and_then(|id| self.schema.child(Some(id), leaf)).filter(|node| node.config);
         match node.map(|node| &node.kind) {
             Some(Kind::LeafList { .. }) => {
                 into.insert(leaf.to_owned(), words.words().collect());
@@ -190,7 +203,9 @@ impl Conversion<'_> {
                         Some(word) if ON.contains(&word) => "on",
                         Some(word) if OFF.contains(&word) => "off",
                         Some(word) => {
-                            self.notes.push(format!("{path} rebalance {word}: is neither on nor off; taken as off"));
+                            self.notes.push(format!(
+                                "{path} rebalance {word}: is neither on nor off; taken as off"
+                            ));
                             "off"
                         }
                     };
@@ -226,7 +241,9 @@ impl Conversion<'_> {
                         }
                     }
                 }
-                None => self.notes.push(format!("{path} filter-group {filter_group}: there is no such filter group")),
+                None => self
+                    .notes
+                    .push(format!("{path} filter-group {filter_group}: there is no such filter group")),
             }
         }
         if !pairs.is_empty() {
@@ -263,9 +280,10 @@ impl Conversion<'_> {
                 "bypass" | "drop" | "to-balance-group" | "copy" => {
                     self.action(&path, word, below, &mut action, &mut flow);
                 }
-                leaf if self.schema.at(&conditions).is_some_and(|node| {
-                    self.schema.child(Some(node.id), leaf).is_some()
-                }) =>
+                leaf if self
+                    .schema
+                    .at(&conditions)
+                    .is_some_and(|node| self.schema.child(Some(node.id), leaf).is_some()) =>
                 {
                     self.leaf(&conditions, &path, leaf, below, &mut matches);
                 }

@@ -222,7 +222,8 @@ mod tests {
 
     #[test]
     fn blocks_set_lines_and_json_say_the_same() {
-        let blocks = "filters {\n  bgp {\n priority 200; apply-to-links [ a b ]\n  match { dst-port 179 } } }\n";
+        let blocks =
+            "filters {\n  bgp {\n priority 200; apply-to-links [ a b ]\n  match { dst-port 179 } } }\n";
         let lines = "set filters bgp priority 200\nset filters bgp apply-to-links [ a\n b ]\n# a comment\n\
                      set filters bgp match dst-port 179\n";
         let json = r#"{"filters": [{"name": "bgp", "priority": 200, "apply-to-links": ["a", "b"],
@@ -234,7 +235,9 @@ mod tests {
 
     #[test]
     fn what_does_not_close_is_told_with_its_line() {
-        for (text, line) in [("a {\n b 1\n", 2), ("a }\n", 1), ("a [ b\n", 1), ("\n\"x", 2), ("{;", 0), ("a\n[ b ]", 2)] {
+        for (text, line) in
+            [("a {\n b 1\n", 2), ("a }\n", 1), ("a [ b\n", 1), ("\n\"x", 2), ("{;", 0), ("a\n[ b ]", 2)]
+        {
             match read(text) {
                 Err(WordsError::Line { line: found, .. }) => assert_eq!(found, line, "{text}"),
                 Err(WordsError::Json(_)) => assert_eq!(line, 0, "{text}"),

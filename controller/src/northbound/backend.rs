@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-
 use api::{LookupQuery, Request, Response, UnitMode};
 use netconf::{
-    Access as Needed, Action, Backend, Caller, Commit, Credentials, Datastore, Ending, ErrorPath, Login, Module,
-    Notification, Pending, Refusal, RpcError, Tag,
+    Access as Needed, Action, Backend, Caller, Commit, Credentials, Datastore, Ending, ErrorPath, Login,
+    Module, Notification, Pending, Refusal, RpcError, Tag,
 };
 use serde_json::Value;
 use tokio::sync::broadcast;
@@ -56,9 +55,9 @@ impl<T: Target> Northbound<T> {
 
     /// Takes the session for as long as something is done in its name: calls of one session never overlap.
     fn take(&self, caller: &Caller) -> Result<Session, Refusal> {
-        self.sessions().remove(&caller.session).ok_or_else(|| {
-            Refusal::from(RpcError::new(Tag::OperationFailed, "the session is over"))
-        })
+        self.sessions()
+            .remove(&caller.session)
+            .ok_or_else(|| Refusal::from(RpcError::new(Tag::OperationFailed, "the session is over")))
     }
 
     fn put_back(&self, session: Session) {
@@ -120,9 +119,10 @@ fn refusal_of(schema: &Schema, invalid: &Invalid) -> Refusal {
 fn tag_of(kind: yang::FaultKind) -> Tag {
     match kind {
         yang::FaultKind::Leafref | yang::FaultKind::Mandatory => Tag::DataMissing,
-        yang::FaultKind::Range | yang::FaultKind::Length | yang::FaultKind::Pattern | yang::FaultKind::Type => {
-            Tag::InvalidValue
-        }
+        yang::FaultKind::Range
+        | yang::FaultKind::Length
+        | yang::FaultKind::Pattern
+        | yang::FaultKind::Type => Tag::InvalidValue,
         yang::FaultKind::Unknown | yang::FaultKind::When => Tag::UnknownElement,
         yang::FaultKind::Must
         | yang::FaultKind::Unique
@@ -146,7 +146,10 @@ impl<T: Target> Backend for Northbound<T> {
                 namespace: module.namespace.to_owned(),
                 features: Vec::new(),
                 // The others have nothing but types.
-                implemented: schema.roots.iter().any(|id| schema.module_of(schema.node(*id)).name == module.name),
+                implemented: schema
+                    .roots
+                    .iter()
+                    .any(|id| schema.module_of(schema.node(*id)).name == module.name),
                 version_1_1: true,
                 text: module.text.into(),
             })
@@ -227,11 +230,9 @@ impl<T: Target> Backend for Northbound<T> {
     async fn write(&self, caller: &Caller, to: Datastore, tree: Tree) -> Result<(), Refusal> {
         let mut session = self.take(caller)?;
         let result = match to {
-            Datastore::Startup => self
-                .datastores()
-                .save_tree(&session.who, tree)
-                .await
-                .map_err(|error| self.refusal(&error)),
+            Datastore::Startup => {
+                self.datastores().save_tree(&session.who, tree).await.map_err(|error| self.refusal(&error))
+            }
             Datastore::Candidate | Datastore::Running => {
                 session.candidate_mut(self.datastores()).replace(tree);
                 Ok(())
@@ -317,9 +318,8 @@ impl<T: Target> Backend for Northbound<T> {
                 Ok(None)
             }
             "lookup" => {
-                let query: LookupQuery = serde_json::from_value(numbers(given)).map_err(|error| {
-                    Refusal::from(RpcError::new(Tag::InvalidValue, error.to_string()))
-                })?;
+                let query: LookupQuery = serde_json::from_value(numbers(given))
+                    .map_err(|error| Refusal::from(RpcError::new(Tag::InvalidValue, error.to_string())))?;
                 let answer = self.ask(caller, Request::Lookup(query)).await?;
                 let answer: serde_json::Map<String, Value> = answer
                     .as_object()
@@ -338,8 +338,11 @@ impl<T: Target> Backend for Northbound<T> {
             "rollback" => {
                 let number = given["number"].as_u64().unwrap_or_default() as u32;
                 self.ask(caller, Request::Rollback { number }).await?;
-                self.ask(caller, Request::Apply { confirmed: None, comment: Some(format!("rollback {number}")) })
-                    .await?;
+                self.ask(
+                    caller,
+                    Request::Apply { confirmed: None, comment: Some(format!("rollback {number}")) },
+                )
+                .await?;
                 Ok(None)
             }
             name => Err(RpcError::new(Tag::OperationNotSupported, format!("{name} is not there")).into()),

@@ -77,7 +77,8 @@ fn open<T: Target>(
     if let Some(server) = server {
         server.set(settings);
     } else {
-        let key = host_key::load_or_make(state_dir).map_err(|error| format!("NETCONF does not listen: {error}"))?;
+        let key =
+            host_key::load_or_make(state_dir).map_err(|error| format!("NETCONF does not listen: {error}"))?;
         *server = Some(Server::new(backend.clone(), desk.datastores.locks().clone(), key, settings));
     }
     Ok(server.clone())
@@ -112,7 +113,12 @@ async fn listen<T: Target>(
                     }
                 });
                 listening.insert(address, open);
-                desk.events.log(News::now("info", "configuration", "netconf", format!("listens on {address}")));
+                desk.events.log(News::now(
+                    "info",
+                    "configuration",
+                    "netconf",
+                    format!("listens on {address}"),
+                ));
             }
             Err(error) => {
                 failed = true;
@@ -130,5 +136,9 @@ fn addresses(wanted: &NetconfAccess) -> Vec<SocketAddr> {
         return vec![SocketAddr::from(([127, 0, 0, 1], port))];
     }
     // The modules let addresses alone through.
-    wanted.listen_address.iter().filter_map(|address| Some(SocketAddr::new(address.parse().ok()?, port))).collect()
+    wanted
+        .listen_address
+        .iter()
+        .filter_map(|address| Some(SocketAddr::new(address.parse().ok()?, port)))
+        .collect()
 }
