@@ -194,10 +194,10 @@ fn differences_as_lines() {
     assert_eq!(
         compare_lines(&before, &after),
         [
-            "- set port p2 number 2",
-            "- set port p2 lane 1",
             "- set port p1 number 1",
             "+ set port p1 number 3",
+            "- set port p2 number 2",
+            "- set port p2 lane 1",
             "+ set port p9 number 9",
             "+ set port p9 lane 1",
             "+ set port p10",
