@@ -1,12 +1,12 @@
 //! Data that follow a schema. Copies share everything until one of them is changed, and then all but what changed.
 
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::natural;
 use crate::path::Path;
 use crate::schema::{Kind, Node, NodeId, Schema};
+use crate::sorted::{Key, Sorted};
 
 /// The values of a list entry's keys.
 pub type Keys = Arc<[Box<str>]>;
@@ -58,25 +58,9 @@ pub struct Values(pub(crate) Vec<Arc<str>>);
 /// The entries of a list; never none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entries {
-    entries: BTreeMap<Key, Arc<Fields>>,
+    entries: Sorted,
     /// All keys, where the user gives the order; else none.
     order: Vec<Key>,
-}
-
-/// Keys in natural order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Key(Keys);
-
-impl Ord for Key {
-    fn cmp(&self, other: &Self) -> Ordering {
-        natural::compare_all(&self.0, &other.0)
-    }
-}
-
-impl PartialOrd for Key {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 impl PartialEq for Tree {
@@ -284,29 +268,25 @@ impl Entries {
     /// None; not so in a tree.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.entries.len() == 0
     }
 
     pub(crate) fn iter_shared(&self) -> impl Iterator<Item = (&Keys, &Arc<Fields>)> {
         let rest = if self.order.is_empty() { usize::MAX } else { 0 };
-        self.order
-            .iter()
-            .filter_map(|key| self.entries.get_key_value(key))
-            .chain(self.entries.iter().take(rest))
-            .map(|(key, fields)| (&key.0, fields))
+        self.order.iter().filter_map(|key| self.entries.get(key)).chain(self.entries.iter().take(rest))
     }
 
     pub(crate) fn get_shared(&self, keys: &Keys) -> Option<&Arc<Fields>> {
-        self.entries.get(&Key(Arc::clone(keys)))
+        self.entries.get(&Key::new(keys)).map(|(_, fields)| fields)
     }
 
     /// What is in an entry, which is made if it isn't there.
     pub(crate) fn entry(&mut self, list: &Node, keys: &Keys) -> &mut Arc<Fields> {
-        let key = Key(Arc::clone(keys));
-        if is_ordered_by_user(list) && !self.entries.contains_key(&key) {
+        let key = Key::new(keys);
+        if is_ordered_by_user(list) && self.entries.get(&key).is_none() {
             self.order.push(key.clone());
         }
-        self.entries.entry(key).or_insert_with(|| Arc::new(new_entry(list, keys)))
+        self.entries.entry(key, || new_entry(list, keys))
     }
 
     /// Puts an entry at the end or in the place of the one that is there.
@@ -314,11 +294,20 @@ impl Entries {
         *self.entry(list, keys) = fields;
     }
 
-    pub(crate) fn take(&mut self, keys: &Keys) -> Option<Arc<Fields>> {
-        let key = Key(Arc::clone(keys));
-        let taken = self.entries.remove(&key)?;
-        self.order.retain(|own| own != &key);
-        Some(taken)
+    pub(crate) fn remove(&mut self, keys: &Keys) {
+        let key = Key::new(keys);
+        if self.entries.remove(&key) {
+            self.order.retain(|own| own != &key);
+        }
+    }
+
+    /// Tells, in the order of the keys, of the entries that are not one and the same in both.
+    pub(crate) fn differing<'a>(
+        &'a self,
+        other: &'a Self,
+        each: impl FnMut(&'a Keys, Option<&'a Arc<Fields>>, Option<&'a Arc<Fields>>),
+    ) {
+        self.entries.differing(&other.entries, each);
     }
 
     /// Gives the order: these first, the rest after them as before.
@@ -328,9 +317,9 @@ impl Entries {
         }
         let mut placed = BTreeSet::new();
         let mut order = Vec::with_capacity(self.order.len());
-        let first: Vec<Key> = first.into_iter().map(|keys| Key(Arc::clone(keys))).collect();
+        let first: Vec<Key> = first.into_iter().map(Key::new).collect();
         for key in first.into_iter().chain(std::mem::take(&mut self.order)) {
-            if self.entries.contains_key(&key) && placed.insert(key.clone()) {
+            if self.entries.get(&key).is_some() && placed.insert(key.clone()) {
                 order.push(key);
             }
         }

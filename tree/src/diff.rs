@@ -179,24 +179,24 @@ impl Diff<'_> {
     }
 
     fn entries(&mut self, node: &Node, before: &Entries, after: &Entries) {
-        let nothing = Fields::default();
-        for (keys, fields) in before.iter() {
-            if after.get(keys).is_none() {
-                let entry = self.at.step(node.id, Arc::clone(keys));
-                self.change(entry, Some(Content::There), None);
-                self.inside(node.id, Arc::clone(keys), fields, &nothing);
-            }
+        let mut come = Vec::new();
+        let mut changed = Vec::new();
+        before.differing(after, |keys, before, after| match before {
+            // What comes must come in the user's order.
+            None if is_ordered_by_user(node) => come.push(keys),
+            _ => changed.push((keys, before, after)),
+        });
+        if !come.is_empty() {
+            come = after.iter().map(|(keys, _)| keys).filter(|keys| before.get(keys).is_none()).collect();
         }
-        for (keys, fields) in after.iter_shared() {
-            match before.get_shared(keys) {
-                Some(own) if Arc::ptr_eq(own, fields) => {}
-                Some(own) => self.inside(node.id, Arc::clone(keys), own, fields),
-                None => {
-                    let entry = self.at.step(node.id, Arc::clone(keys));
-                    self.change(entry, None, Some(Content::There));
-                    self.inside(node.id, Arc::clone(keys), &nothing, fields);
-                }
+        changed.extend(come.into_iter().map(|keys| (keys, None, after.get_shared(keys))));
+        for (keys, before, after) in changed {
+            if before.is_none() || after.is_none() {
+                let there = |entry: Option<&Arc<Fields>>| entry.map(|_| Content::There);
+                self.change(self.at.step(node.id, Arc::clone(keys)), there(before), there(after));
             }
+            let nothing = Arc::default();
+            self.inside(node.id, Arc::clone(keys), before.unwrap_or(&nothing), after.unwrap_or(&nothing));
         }
         if is_ordered_by_user(node) {
             let kept = before.iter().map(|(keys, _)| keys).filter(|keys| after.get(keys).is_some());

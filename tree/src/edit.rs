@@ -390,7 +390,7 @@ fn remove_in(schema: &Schema, fields: &mut Fields, steps: &[Step]) {
         Some(Slot::Entries(entries)) if !step.keys.is_empty() => {
             let entries = Arc::make_mut(entries);
             if rest.is_empty() {
-                entries.take(&step.keys);
+                entries.remove(&step.keys);
             } else {
                 let inner = entries.entry(schema.node(step.node), &step.keys);
                 remove_in(schema, Arc::make_mut(inner), rest);

@@ -17,6 +17,7 @@ mod pattern;
 pub mod read;
 pub mod schema;
 pub mod set_lines;
+mod sorted;
 mod value;
 pub mod words;
 pub mod xml;

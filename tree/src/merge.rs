@@ -193,11 +193,10 @@ impl Merge<'_> {
     ) -> Option<Slot> {
         let mut merged = Entries::clone(theirs);
         let nothing = Arc::default();
-        let gone = base.iter_shared().filter(|(keys, _)| mine.get_shared(keys).is_none());
-        for (keys, own) in
-            mine.iter_shared().map(|(keys, own)| (keys, Some(own))).chain(gone.map(|(keys, _)| (keys, None)))
-        {
-            let (was, other) = (base.get_shared(keys), theirs.get_shared(keys));
+        let mut changed = Vec::new();
+        base.differing(mine, |keys, was, own| changed.push((keys, was, own)));
+        for (keys, was, own) in changed {
+            let other = theirs.get_shared(keys);
             match (unchanged(was, own, other), own, other) {
                 (Some(Some(side)), ..) => {
                     if !other.is_some_and(|other| Arc::ptr_eq(other, side)) {
@@ -205,7 +204,7 @@ impl Merge<'_> {
                     }
                 }
                 (Some(None), ..) => {
-                    merged.take(keys);
+                    merged.remove(keys);
                 }
                 (None, Some(own), Some(other)) => {
                     let was = match was {

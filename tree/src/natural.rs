@@ -38,6 +38,42 @@ pub fn compare_all(a: &[Box<str>], b: &[Box<str>]) -> Ordering {
     a.len().cmp(&b.len())
 }
 
+/// The beginning of a text as a number: of two texts with other beginnings the one with the smaller number is first in
+/// the order of [`compare`]; with the same, their texts decide.
+#[must_use]
+pub(crate) fn prefix(text: &str) -> u128 {
+    const BYTES: usize = 16;
+    let text = text.as_bytes();
+    let mut prefix = [0_u8; BYTES];
+    let mut filled = 0;
+    let mut at = 0;
+    while at < text.len() && filled < BYTES {
+        if !text[at].is_ascii_digit() {
+            prefix[filled] = text[at];
+            filled += 1;
+            at += 1;
+            continue;
+        }
+        // How many digits, which stands among other characters where digits do, and then the digits.
+        let end = run(text, at);
+        let digits = significant(&text[at..end]);
+        at = end;
+        match u8::try_from(digits.len()) {
+            Ok(count @ 0..9) => prefix[filled] = b'0' + count,
+            _ => {
+                prefix[filled] = b'9';
+                break;
+            }
+        }
+        filled += 1;
+        for digit in digits.iter().take(BYTES - filled) {
+            prefix[filled] = *digit;
+            filled += 1;
+        }
+    }
+    u128::from_be_bytes(prefix)
+}
+
 /// Where the digits end that begin at `from`.
 fn run(text: &[u8], from: usize) -> usize {
     text[from..].iter().position(|c| !c.is_ascii_digit()).map_or(text.len(), |n| from + n)

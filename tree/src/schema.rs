@@ -250,6 +250,28 @@ impl Schema {
 }
 
 impl Schema {
+    /// What is wrong with patterns that cannot be used, a line each: no value would keep these. None in a module that
+    /// may be shipped.
+    #[must_use]
+    pub fn unusable_patterns(&self) -> Vec<String> {
+        fn faults(ty: &Type) -> Vec<String> {
+            match ty {
+                Type::String { patterns, .. } => patterns
+                    .iter()
+                    .filter_map(|pattern| crate::pattern::compiled(&pattern.regex).err())
+                    .collect(),
+                Type::Leafref { ty, .. } => faults(ty),
+                Type::Union(members) => members.iter().flat_map(faults).collect(),
+                _ => Vec::new(),
+            }
+        }
+        let of = |node: &Node| {
+            let faults = node.ty().map(faults).unwrap_or_default();
+            faults.into_iter().map(|fault| format!("{}: {fault}", node.name)).collect::<Vec<_>>()
+        };
+        self.nodes.iter().flat_map(of).collect()
+    }
+
     /// By number: the node, or something below it, is no configuration.
     pub(crate) fn stateful(&self) -> Vec<bool> {
         let mut stateful: Vec<bool> = self.nodes.iter().map(|node| !node.config).collect();

@@ -65,6 +65,22 @@ fn edits_keep_types_and_say_what_is_wrong() {
 }
 
 #[test]
+fn patterns_that_cannot_be_used_are_told_of() {
+    assert_eq!(schema().unusable_patterns(), [""; 0]);
+    let mut broken = tree::Schema::clone(&schema());
+    let pattern = tree::schema::Pattern { regex: "(a".into(), inverted: false, message: None };
+    let ty = tree::Type::Union(vec![tree::Type::String {
+        lengths: vec![],
+        patterns: vec![pattern],
+        message: None,
+    }]);
+    let at = usize::from(node("hostname").0);
+    broken.nodes[at].kind = tree::Kind::Leaf { ty, default: None, mandatory: false, units: None };
+    let told = broken.unusable_patterns();
+    assert!(told.len() == 1 && told[0].starts_with("hostname: pattern (a of the module"), "{told:?}");
+}
+
+#[test]
 fn containers_are_there_where_they_hold_something() {
     let mut tree = tree("set ecof flow f match ip-proto 6");
     assert_eq!(tree.set(&path("ecof steering-header"), None), Ok(false));
@@ -194,10 +210,10 @@ fn differences_as_lines() {
     assert_eq!(
         compare_lines(&before, &after),
         [
-            "- set port p2 number 2",
-            "- set port p2 lane 1",
             "- set port p1 number 1",
             "+ set port p1 number 3",
+            "- set port p2 number 2",
+            "- set port p2 lane 1",
             "+ set port p9 number 9",
             "+ set port p9 lane 1",
             "+ set port p10",
