@@ -203,7 +203,7 @@ impl Fields {
 
 impl Values {
     /// The values in their order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &str> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &str> + Clone {
         self.0.iter().map(AsRef::as_ref)
     }
 
@@ -426,7 +426,7 @@ impl Tree {
     }
 
     /// The entries of a list in their order, with their keys; none where there is no list.
-    pub fn entries(&self, list: &Path) -> impl Iterator<Item = (&Keys, &Fields)> {
+    pub fn entries<'a>(&'a self, list: &Path) -> impl Iterator<Item = (&'a Keys, &'a Fields)> + use<'a> {
         let entries = match self.get(list) {
             Some(Data::Entries(entries)) => Some(entries),
             _ => None,

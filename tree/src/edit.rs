@@ -237,8 +237,7 @@ impl Tree {
         let mut order: Vec<Keys> = before.iter().filter(|keys| **keys != last.keys).cloned().collect();
         let beside = |keys: &Keys| {
             order.iter().position(|own| own == keys).ok_or_else(|| {
-                let name = list.step(last.node, Arc::clone(keys));
-                let name = Path(name.0.into_iter().skip(list.0.len()).collect()).words(&schema);
+                let name = Path::default().step(last.node, Arc::clone(keys)).words(&schema);
                 fault(format!("cannot stand beside {name}, which is not there"))
             })
         };

@@ -83,7 +83,7 @@ fn apply(tree: &mut Tree, line: &Line) -> Result<(), LineFault> {
 #[must_use]
 pub fn write(tree: &Tree, at: &Path) -> String {
     let mut text = String::new();
-    lines(tree, at, &mut |line| {
+    Writer::lines(tree, at, &mut |line| {
         text.push_str("set ");
         text.push_str(line);
         text.push('\n');
@@ -91,37 +91,37 @@ pub fn write(tree: &Tree, at: &Path) -> String {
     text
 }
 
-/// The lines of what stands at a path, without `set`.
-fn lines(tree: &Tree, at: &Path, each: &mut impl FnMut(&str)) {
-    let Some(data) = tree.get(at) else { return };
-    let mut writer = Writer { tree, line: String::new(), each };
-    match (data, at.node(), at.parent()) {
-        (Data::Leaf(_) | Data::Values(_) | Data::Entries(_), Some(node), Some(above)) => {
-            writer.line = above.words(tree.schema());
-            let value =
-                matches!(data, Data::Leaf(_)) && at.0.last().is_some_and(|step| !step.keys.is_empty());
-            if value {
-                writer.line = at.words(tree.schema());
-                (writer.each)(&writer.line);
-            } else {
-                writer.node(node, data);
-            }
-        }
-        _ => {
-            writer.line = at.words(tree.schema());
-            writer.fields(at.node(), data);
-        }
-    }
-}
-
 /// Writes lines, each of which begins with the words of where it is.
 pub(crate) struct Writer<'a, F: FnMut(&str)> {
-    pub(crate) tree: &'a Tree,
-    pub(crate) line: String,
-    pub(crate) each: &'a mut F,
+    tree: &'a Tree,
+    line: String,
+    each: &'a mut F,
 }
 
 impl<F: FnMut(&str)> Writer<'_, F> {
+    /// The lines of what stands at a path, without `set`.
+    pub(crate) fn lines(tree: &Tree, at: &Path, each: &mut F) {
+        let Some(data) = tree.get(at) else { return };
+        let mut writer = Writer { tree, line: String::new(), each };
+        match (data, at.node(), at.parent()) {
+            (Data::Leaf(_) | Data::Values(_) | Data::Entries(_), Some(node), Some(above)) => {
+                writer.line = above.words(tree.schema());
+                let value =
+                    matches!(data, Data::Leaf(_)) && at.0.last().is_some_and(|step| !step.keys.is_empty());
+                if value {
+                    writer.line = at.words(tree.schema());
+                    (writer.each)(&writer.line);
+                } else {
+                    writer.node(node, data);
+                }
+            }
+            _ => {
+                writer.line = at.words(tree.schema());
+                writer.fields(at.node(), data);
+            }
+        }
+    }
+
     fn word(&mut self, word: &str) {
         if !self.line.is_empty() {
             self.line.push(' ');
@@ -144,7 +144,7 @@ impl<F: FnMut(&str)> Writer<'_, F> {
     }
 
     /// A node in what the line leads to.
-    pub(crate) fn node(&mut self, id: NodeId, data: Data<'_>) {
+    fn node(&mut self, id: NodeId, data: Data<'_>) {
         let length = self.line.len();
         self.word(&self.tree.schema.node(id).name.clone());
         match data {
@@ -165,7 +165,7 @@ impl<F: FnMut(&str)> Writer<'_, F> {
     }
 
     /// An entry of the list that the line leads to.
-    pub(crate) fn entry(&mut self, list: NodeId, keys: &[Box<str>], fields: &Fields) {
+    fn entry(&mut self, list: NodeId, keys: &[Box<str>], fields: &Fields) {
         let length = self.line.len();
         for key in keys {
             self.word(key);
