@@ -209,11 +209,6 @@ impl<B> Inner<B> {
         Slot::take(&self.slots, self.settings().max_sessions)
     }
 
-    /// Whether there is room for a session.
-    pub(crate) fn has_room(&self) -> bool {
-        self.slots.load(Relaxed) < self.settings().max_sessions
-    }
-
     /// Why there is no room.
     pub(crate) fn full(&self) -> String {
         format!("all {} NETCONF sessions are in use", self.settings().max_sessions)

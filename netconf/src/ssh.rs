@@ -3,14 +3,19 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use russh::server::{
     Auth, ChannelOpenHandle, Config, Handler, Msg, PublicKeyOffer, Session, VerifiedPublicKey,
 };
-use russh::{Channel, ChannelId, ChannelOpenFailure, Disconnect, MethodKind, MethodSet, SshId};
-use tokio::io::AsyncWriteExt;
+use russh::{
+    Channel, ChannelId, ChannelMsg, ChannelOpenFailure, ChannelReadHalf, Disconnect, MethodKind, MethodSet,
+    SshId,
+};
+use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{sleep, timeout};
@@ -180,6 +185,39 @@ async fn outlived(progress: &watch::Sender<Progress>, login_timeout: Duration) {
     }
 }
 
+/// What a channel receives. russh's own stream closes the channel when it goes, before the exit status is sent.
+struct Reader {
+    channel: ChannelReadHalf,
+    /// Data, and how much of them was taken.
+    rest: Option<(ChannelMsg, usize)>,
+}
+
+impl AsyncRead for Reader {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        loop {
+            if let Some((ChannelMsg::Data { data }, taken)) = &mut self.rest
+                && let Some(rest) = data.get(*taken..).filter(|rest| !rest.is_empty())
+            {
+                let length = rest.len().min(buffer.remaining());
+                buffer.put_slice(rest.get(..length).unwrap_or_default());
+                *taken += length;
+                return Poll::Ready(Ok(()));
+            }
+            // A message is either received whole or left where it is.
+            let message = ready!(pin!(self.channel.wait()).poll(context));
+            match message {
+                Some(message @ ChannelMsg::Data { .. }) => self.rest = Some((message, 0)),
+                Some(ChannelMsg::Eof | ChannelMsg::Close) | None => return Poll::Ready(Ok(())),
+                Some(_) => {}
+            }
+        }
+    }
+}
+
 struct Connection<B> {
     inner: Arc<Inner<B>>,
     from: SocketAddr,
@@ -256,9 +294,6 @@ impl<B: Backend> Handler for Connection<B> {
         self.waiting = None;
         if self.inner.stopping() {
             session.disconnect(Disconnect::ByApplication, "the server stops", "en")?;
-        } else if !self.inner.has_room() {
-            warn!(from = %self.from, "a netconf connection was turned away: {}", self.inner.full());
-            session.disconnect(Disconnect::TooManyConnections, &self.inner.full(), "en")?;
         }
         Ok(())
     }
@@ -295,7 +330,7 @@ impl<B: Backend> Handler for Connection<B> {
             return session.channel_failure(channel);
         };
         let Some(slot) = self.inner.slot() else {
-            session.channel_failure(channel)?;
+            // No failure of the channel before it, or clients go without having read why.
             warn!(from = %self.from, "a netconf session was refused: {}", self.inner.full());
             return session.disconnect(Disconnect::TooManyConnections, &self.inner.full(), "en");
         };
@@ -304,7 +339,8 @@ impl<B: Backend> Handler for Connection<B> {
         let (inner, progress) = (Arc::clone(&self.inner), Arc::clone(&self.progress));
         progress.send_modify(|progress| progress.sessions += 1);
         tokio::spawn(async move {
-            let (reader, writer) = tokio::io::split(opened.into_stream());
+            let (reading, writing) = opened.split();
+            let (reader, writer) = (Reader { channel: reading, rest: None }, writing.make_writer());
             let established = {
                 let progress = Arc::clone(&progress);
                 move || progress.send_modify(|progress| progress.established = true)

@@ -45,6 +45,24 @@ async fn candidates_are_private_until_they_are_committed() {
 }
 
 #[tokio::test]
+async fn two_that_edit_the_same_hear_of_it_and_others_do_not() {
+    let (store, _, mut one, mut two) = two().await;
+    let mtu =
+        |name: &str, mtu: u32| format!("<port xmlns=\"{NS}\"><name>{name}</name><mtu>{mtu}</mtu></port>");
+    one.edit(&(mtu("p1", 100) + &mtu("p2", 100))).await;
+    one.ok("<commit/>").await;
+    one.edit(&mtu("p1", 200)).await;
+    two.edit(&mtu("p2", 200)).await;
+    one.ok("<commit/>").await;
+    two.ok("<commit/>").await;
+    one.edit(&mtu("p1", 300)).await;
+    two.edit(&mtu("p1", 400)).await;
+    two.ok("<commit/>").await;
+    assert_eq!(one.refused("<commit/>").await, ["operation-failed /pl:port[pl:name='p1']/pl:mtu"]);
+    assert_eq!(store.running().value(&store.path("/plant:port[name='p1']/mtu")), Some("400"));
+}
+
+#[tokio::test]
 async fn locks_keep_others_out() {
     let (store, _, mut one, mut two) = two().await;
     let holder = one.session;

@@ -254,10 +254,14 @@ impl Backend for Shared {
         let mut inner = self.0.inner();
         let before = inner.running.clone();
         if let Some((base, tree)) = candidate {
-            if base != inner.running {
-                return Err(RpcError::new(Tag::OperationFailed, "someone else changed running").into());
-            }
-            inner.running = tree;
+            let merged = tree::merge(&base, &tree, &inner.running).map_err(|conflicts| {
+                let told = conflicts.into_iter().map(|conflict| {
+                    let path = ErrorPath::of(&self.0.schema, &conflict.path);
+                    RpcError::new(Tag::OperationFailed, "someone else changed this").at(path)
+                });
+                Refusal(told.collect())
+            })?;
+            inner.running = merged;
         }
         inner.candidates.remove(&caller.session);
         inner.commits += 1;
