@@ -250,6 +250,11 @@ impl Counters {
     /// Sets a counter; workers go on counting meanwhile.
     pub fn set(&self, place: Place, value: Count) {
         let base = self.sum(place).minus(value);
-        self.bases.lock().unwrap_or_else(PoisonError::into_inner).insert(place, base);
+        let mut bases = self.bases.lock().unwrap_or_else(PoisonError::into_inner);
+        if base == Count::default() {
+            bases.remove(&place);
+        } else {
+            bases.insert(place, base);
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! The device: entries of all tables, checked and applied, published to workers as snapshots.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -53,13 +55,94 @@ pub enum UpdateFault {
     Aborted,
 }
 
+/// An entry as the device holds it. Clones are the same one, so that a read copies none while writes wait for it.
+#[derive(Clone, Debug)]
+pub struct Held(Arc<Row>);
+
+#[derive(Debug)]
 struct Row {
-    entry: Entry,
+    place: EntryKey,
+    action: P4Id,
+    params: Box<[u128]>,
+    metadata: Box<[u8]>,
     slot: RuleSlot,
 }
 
+impl Held {
+    fn new(place: EntryKey, entry: &Entry, slot: RuleSlot) -> Self {
+        let (params, metadata) = (entry.params.as_slice().into(), entry.metadata.as_slice().into());
+        Held(Arc::new(Row { place, action: entry.action, params, metadata, slot }))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn place(&self) -> &EntryKey {
+        &self.0.place
+    }
+
+    /// What it does.
+    #[must_use]
+    pub fn action(&self) -> P4Id {
+        self.0.action
+    }
+
+    /// What it was written with.
+    #[must_use]
+    pub fn metadata(&self) -> &[u8] {
+        &self.0.metadata
+    }
+
+    /// The counter of a rule.
+    #[must_use]
+    pub fn slot(&self) -> RuleSlot {
+        self.0.slot
+    }
+
+    /// The entry.
+    #[must_use]
+    pub fn entry(&self) -> Entry {
+        let Row { place, action, params, metadata, .. } = &*self.0;
+        Entry {
+            table: place.table,
+            key: place.key.clone(),
+            priority: place.priority,
+            action: *action,
+            params: params.to_vec(),
+            metadata: metadata.to_vec(),
+            is_default: place.is_default,
+        }
+    }
+}
+
+// A place has one entry at most, and sets of entries are looked into by place.
+impl Borrow<EntryKey> for Held {
+    fn borrow(&self) -> &EntryKey {
+        &self.0.place
+    }
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.place == other.0.place
+    }
+}
+
+impl Eq for Held {}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.place.cmp(&other.0.place)
+    }
+}
+
 struct State {
-    rows: HashMap<P4Id, HashMap<EntryKey, Row>>,
+    rows: BTreeMap<P4Id, BTreeSet<Held>>,
     free_slots: VecDeque<RuleSlot>,
     next_slot: u32,
 }
@@ -83,12 +166,13 @@ fn admissible(
     profile: &TargetProfile,
     state: &State,
     update: &Update,
+    place: &EntryKey,
     room: &mut HashMap<P4Id, i64>,
 ) -> Result<(), UpdateFault> {
     let entry = update.entry();
     let table = tables::by_id(entry.table).ok_or(EntryError::UnknownTable(entry.table))?;
     let rows = state.rows.get(&table.id);
-    let exists = rows.is_some_and(|rows| rows.contains_key(&entry.place()));
+    let exists = rows.is_some_and(|rows| rows.contains(place));
     match update {
         Update::Insert(entry) => {
             TableEntry::parse(entry)?;
@@ -103,7 +187,7 @@ fn admissible(
             if exists {
                 return Err(UpdateFault::Exists(table.name));
             }
-            let used = rows.map_or(0, HashMap::len) as i64 + room.get(&table.id).copied().unwrap_or(0);
+            let used = rows.map_or(0, BTreeSet::len) as i64 + room.get(&table.id).copied().unwrap_or(0);
             let size = profile.table_size(table);
             if used >= size as i64 {
                 return Err(UpdateFault::Full { table: table.name, size });
@@ -123,7 +207,7 @@ fn admissible(
                 }
                 .into());
             }
-            table.check_place(&entry.place())?;
+            table.check_place(place)?;
             if !exists {
                 return Err(UpdateFault::Absent(table.name));
             }
@@ -133,27 +217,31 @@ fn admissible(
     }
 }
 
+/// Where each update of a batch is.
+fn places_of(updates: &[Update]) -> Vec<EntryKey> {
+    updates.iter().map(|update| update.entry().place()).collect()
+}
+
 /// What would come of each update of a batch.
-fn check(profile: &TargetProfile, state: &State, updates: &[Update]) -> Vec<Result<(), UpdateFault>> {
+fn check(
+    profile: &TargetProfile,
+    state: &State,
+    updates: &[Update],
+    places: &[EntryKey],
+) -> Vec<Result<(), UpdateFault>> {
     let mut room = HashMap::new();
-    let mut first_of: HashMap<EntryKey, usize> = HashMap::with_capacity(updates.len());
-    let mut twice = HashSet::new();
-    for (index, update) in updates.iter().enumerate() {
-        if *first_of.entry(update.entry().place()).or_insert(index) != index {
-            twice.insert(index);
-        }
-    }
+    let mut first_of: HashMap<&EntryKey, usize> = HashMap::with_capacity(updates.len());
     updates
         .iter()
+        .zip(places)
         .enumerate()
-        .map(|(index, update)| {
-            if twice.contains(&index) {
-                let place = update.entry().place();
+        .map(|(index, (update, place))| {
+            let other = *first_of.entry(place).or_insert(index);
+            if other != index {
                 let table = tables::by_id(place.table).map_or("", |table| table.name);
-                let other = first_of.get(&place).copied().unwrap_or_default();
                 return Err(UpdateFault::Twice { table, other });
             }
-            admissible(profile, state, update, &mut room)
+            admissible(profile, state, update, place, &mut room)
         })
         .collect()
 }
@@ -164,7 +252,7 @@ impl Device {
     pub fn new(profile: &'static TargetProfile) -> Self {
         Device {
             profile,
-            state: Mutex::new(State { rows: HashMap::new(), free_slots: VecDeque::new(), next_slot: 0 }),
+            state: Mutex::new(State { rows: BTreeMap::new(), free_slots: VecDeque::new(), next_slot: 0 }),
             snapshot: ArcSwap::from_pointee(Snapshot::empty(profile.parse)),
             counters: Counters::default(),
         }
@@ -201,8 +289,9 @@ impl Device {
         updates: &[Update],
         atomicity: Atomicity,
     ) -> Result<(), Vec<Result<(), UpdateFault>>> {
+        let places = places_of(updates);
         let mut state = self.state();
-        let mut results = check(self.profile, &state, updates);
+        let mut results = check(self.profile, &state, updates, &places);
         let failed = results.iter().any(Result::is_err);
         if failed && atomicity == Atomicity::AllOrNothing {
             for result in results.iter_mut().filter(|result| result.is_ok()) {
@@ -211,8 +300,10 @@ impl Device {
             return Err(results);
         }
         let mut next = Snapshot::clone(&self.snapshot.load());
-        for (update, _) in updates.iter().zip(&results).filter(|(_, result)| result.is_ok()) {
-            self.apply(&mut state, &mut next, update);
+        for ((update, place), _) in
+            updates.iter().zip(places).zip(&results).filter(|(_, result)| result.is_ok())
+        {
+            self.apply(&mut state, &mut next, update, place);
         }
         self.snapshot.store(Arc::new(next));
         if failed { Err(results) } else { Ok(()) }
@@ -223,34 +314,32 @@ impl Device {
     /// # Errors
     /// One result for each update, in order.
     pub fn check(&self, updates: &[Update]) -> Vec<Result<(), UpdateFault>> {
-        check(self.profile, &self.state(), updates)
+        check(self.profile, &self.state(), updates, &places_of(updates))
     }
 
-    /// Applies an admissible update.
-    fn apply(&self, state: &mut State, next: &mut Snapshot, update: &Update) {
+    /// Applies an admissible update of a place.
+    fn apply(&self, state: &mut State, next: &mut Snapshot, update: &Update, place: EntryKey) {
         let entry = update.entry();
-        let place = entry.place();
         match update {
             Update::Insert(_) | Update::Modify(_) => {
                 let Ok(parsed) = TableEntry::parse(entry) else { return };
-                let known =
-                    state.rows.get(&entry.table).and_then(|rows| rows.get(&place)).map(|row| row.slot);
+                let known = state.rows.get(&entry.table).and_then(|rows| rows.get(&place)).map(Held::slot);
                 let slot = match (known, &parsed) {
                     (Some(slot), _) => slot,
                     (None, TableEntry::Rule(_)) => self.take_slot(state),
                     (None, _) => RuleSlot::default(),
                 };
                 next.set(&parsed, slot);
-                state.rows.entry(entry.table).or_default().insert(place, Row { entry: entry.clone(), slot });
+                state.rows.entry(entry.table).or_default().replace(Held::new(place, entry, slot));
             }
             Update::Delete(_) => {
-                let Some(row) = state.rows.get_mut(&entry.table).and_then(|rows| rows.remove(&place)) else {
+                let Some(held) = state.rows.get_mut(&entry.table).and_then(|rows| rows.take(&place)) else {
                     return;
                 };
-                if let Ok(parsed) = TableEntry::parse(&row.entry) {
-                    next.clear(&parsed, row.slot);
+                if let Ok(parsed) = TableEntry::parse(&held.entry()) {
+                    next.clear(&parsed, held.slot());
                     if matches!(parsed, TableEntry::Rule(_)) {
-                        state.free_slots.push_back(row.slot);
+                        state.free_slots.push_back(held.slot());
                     }
                 }
             }
@@ -274,27 +363,27 @@ impl Device {
     /// Entries of a table, or of all; a settable default action is among them once it was written.
     #[must_use]
     pub fn entries(&self, table: Option<P4Id>) -> Vec<Entry> {
+        self.held(table).iter().map(Held::entry).collect()
+    }
+
+    /// The same without a copy of each, in the order of their places.
+    #[must_use]
+    pub fn held(&self, table: Option<P4Id>) -> Vec<Held> {
         let state = self.state();
-        let mut entries: Vec<Entry> = state
-            .rows
-            .iter()
-            .filter(|(id, _)| table.is_none_or(|wanted| wanted == **id))
-            .flat_map(|(_, rows)| rows.values().map(|row| row.entry.clone()))
-            .collect();
-        entries.sort();
-        entries
+        let rows = state.rows.iter().filter(|(id, _)| table.is_none_or(|wanted| wanted == **id));
+        rows.flat_map(|(_, rows)| rows.iter().cloned()).collect()
     }
 
     /// The entry at a place.
     #[must_use]
-    pub fn entry(&self, place: &EntryKey) -> Option<Entry> {
-        self.state().rows.get(&place.table)?.get(place).map(|row| row.entry.clone())
+    pub fn entry(&self, place: &EntryKey) -> Option<Held> {
+        self.state().rows.get(&place.table)?.get(place).cloned()
     }
 
     /// Counter of the rule at a place.
     #[must_use]
     pub fn rule_slot(&self, place: &EntryKey) -> Option<RuleSlot> {
-        self.state().rows.get(&place.table)?.get(place).map(|row| row.slot)
+        self.entry(place).map(|held| held.slot())
     }
 
     /// Names of rules by their counters: the metadata that they were written with.
@@ -304,8 +393,8 @@ impl Device {
         tables::Family::BOTH
             .iter()
             .filter_map(|family| state.rows.get(&family.table()))
-            .flat_map(|rows| rows.values())
-            .map(|row| (row.slot, String::from_utf8_lossy(&row.entry.metadata).into_owned()))
+            .flatten()
+            .map(|held| (held.slot(), String::from_utf8_lossy(held.metadata()).into_owned()))
             .collect()
     }
 
@@ -316,13 +405,13 @@ impl Device {
         let slots: Vec<RuleSlot> = tables::Family::BOTH
             .iter()
             .filter_map(|family| state.rows.get(&family.table()))
-            .flat_map(|rows| rows.values().map(|row| row.slot))
+            .flat_map(|rows| rows.iter().map(Held::slot))
             .collect();
         state.free_slots.extend(slots);
         state.rows.clear();
         let mut next = Snapshot::empty(self.profile.parse);
         for entry in entries {
-            self.apply(&mut state, &mut next, &Update::Insert(entry.clone()));
+            self.apply(&mut state, &mut next, &Update::Insert(entry.clone()), entry.place());
         }
         self.snapshot.store(Arc::new(next));
     }

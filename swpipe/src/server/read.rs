@@ -20,7 +20,7 @@ use tonic::Status;
 use super::Shared;
 use super::write::{cells, counter_of, initial_default, unimplemented, with_direct_counter};
 use crate::counters::Place;
-use crate::device::Device;
+use crate::device::{Device, Held};
 
 /// Entities in one message of an answer.
 const PART: usize = 1000;
@@ -28,13 +28,15 @@ const PART: usize = 1000;
 /// What a filter matched; it becomes a message only when its part is sent.
 enum Found {
     /// An entry, with its counter where that was asked for.
-    Entry(Entry, Option<Place>),
+    Entry(Held, Option<Place>),
+    /// A default action that was not written since the pipeline was set.
+    Initial(Entry),
     /// A default action that cannot be written.
     ConstDefault(&'static schema::Table),
     /// A cell of a counter array.
     Counter(P4Id, usize),
     /// An entry's counter.
-    DirectCounter(EntryKey, Place),
+    DirectCounter(Held, Place),
 }
 
 impl Shared {
@@ -97,22 +99,23 @@ fn entries(device: &Device, filter: &TableEntry, found: &mut Vec<Found>) -> Resu
         Some(table) if !filter.r#match.is_empty() => Some(match_of(table, filter)?),
         _ => None,
     };
-    let matched = |entry: &Entry| {
-        place.as_ref().is_none_or(|place| place.key == entry.key)
-            && (filter.priority == 0 || filter.priority == entry.priority)
-            && action.is_none_or(|action| action == entry.action)
-            && (filter.metadata.is_empty() || filter.metadata == entry.metadata)
-            && !entry.is_default
-            && entry.table != CLONE_SESSIONS.id
+    let matched = |held: &Held| {
+        let at = held.place();
+        place.as_ref().is_none_or(|place| place.key == at.key)
+            && (filter.priority == 0 || filter.priority == at.priority)
+            && action.is_none_or(|action| action == held.action())
+            && (filter.metadata.is_empty() || filter.metadata == held.metadata())
+            && !at.is_default
+            && at.table != CLONE_SESSIONS.id
     };
     // One entry alone needs no look at the others.
     let candidates = match place {
         Some(ref place) if filter.priority == place.priority => device.entry(place).into_iter().collect(),
-        _ => device.entries(table.map(|table| table.id)),
+        _ => device.held(table.map(|table| table.id)),
     };
-    for entry in candidates.into_iter().filter(matched) {
-        let counter = filter.counter_data.and_then(|_| direct_counter(device, &entry));
-        found.push(Found::Entry(entry, counter));
+    for held in candidates.into_iter().filter(matched) {
+        let counter = filter.counter_data.and_then(|_| direct_counter(&held));
+        found.push(Found::Entry(held, counter));
     }
     Ok(())
 }
@@ -125,7 +128,7 @@ fn replication(
 ) -> Result<(), Fault> {
     let Some(Replication::CloneSessionEntry(filter)) = &filter.r#type else { return Err(unimplemented()) };
     let sessions = if filter.session_id == 0 {
-        device.entries(Some(CLONE_SESSIONS.id))
+        device.held(Some(CLONE_SESSIONS.id))
     } else {
         device.entry(&clone_session_place_from_wire(filter)?).into_iter().collect()
     };
@@ -160,13 +163,13 @@ fn default_of(device: &Device, table: &'static schema::Table, named: bool) -> Op
         return named.then_some(Found::ConstDefault(table));
     }
     let initial = initial_default(table)?;
-    let entry = device.entry(&initial.place()).unwrap_or(initial);
-    Some(Found::Entry(entry, None))
+    let written = device.entry(&initial.place());
+    Some(written.map_or(Found::Initial(initial), |held| Found::Entry(held, None)))
 }
 
-fn direct_counter(device: &Device, entry: &Entry) -> Option<Place> {
-    tables::by_id(entry.table)?.direct_counter?;
-    device.rule_slot(&entry.place()).map(Place::Rule)
+fn direct_counter(held: &Held) -> Option<Place> {
+    tables::by_id(held.place().table)?.direct_counter?;
+    Some(Place::Rule(held.slot()))
 }
 
 fn counters(filter: &CounterEntry, found: &mut Vec<Found>) -> Result<(), Fault> {
@@ -203,9 +206,9 @@ fn direct_counters(
         return Err(Fault::not_found(format!("table {name}: there is no entry with this match")));
     }
     found.extend(matched.into_iter().filter_map(|entry| match entry {
-        Found::Entry(entry, _) => {
-            let place = direct_counter(device, &entry)?;
-            Some(Found::DirectCounter(entry.place(), place))
+        Found::Entry(held, _) => {
+            let counter = direct_counter(&held)?;
+            Some(Found::DirectCounter(held, counter))
         }
         _ => None,
     }));
@@ -221,11 +224,12 @@ struct Parts {
 impl Parts {
     fn message(&self, found: Found) -> Entity {
         match found {
-            Found::Entry(entry, _) if entry.table == CLONE_SESSIONS.id => to_entity(&entry),
-            Found::Entry(entry, counter) => {
+            Found::Entry(held, _) if held.place().table == CLONE_SESSIONS.id => to_entity(&held.entry()),
+            Found::Entry(held, counter) => {
                 let counter_data = counter.map(|place| self.value(place));
-                TableEntry { counter_data, ..to_wire(&entry) }.into()
+                TableEntry { counter_data, ..to_wire(&held.entry()) }.into()
             }
+            Found::Initial(entry) => to_wire(&entry).into(),
             Found::ConstDefault(table) => {
                 let action = table.default_action;
                 let entry = Entry {
@@ -245,8 +249,8 @@ impl Parts {
                 data: Some(self.value(Place::Array(counter_id, index))),
             }
             .into(),
-            Found::DirectCounter(place, counter) => DirectCounterEntry {
-                table_entry: Some(place_to_wire(&place)),
+            Found::DirectCounter(held, counter) => DirectCounterEntry {
+                table_entry: Some(place_to_wire(held.place())),
                 data: Some(self.value(counter)),
             }
             .into(),

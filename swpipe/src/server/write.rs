@@ -7,7 +7,7 @@ use p4runtime::entry::{clone_session_from_wire, clone_session_place_from_wire, f
 use p4runtime::proto::p4::v1::entity::Entity;
 use p4runtime::proto::p4::v1::packet_replication_engine_entry::Type as Replication;
 use p4runtime::proto::p4::v1::update::Type;
-use p4runtime::proto::p4::v1::write_request::Atomicity as Asked;
+use p4runtime::proto::p4::v1::write_request::Atomicity as AskedAtomicity;
 use p4runtime::proto::p4::v1::{
     CounterData, CounterEntry, DirectCounterEntry, PacketReplicationEngineEntry, TableEntry, Update,
     WriteRequest, WriteResponse,
@@ -35,9 +35,17 @@ impl From<UpdateFault> for Fault {
 }
 
 /// What an update asks for.
-enum Step {
+enum Asked {
     /// Change an entry, and set its counter where a value is given.
     Entry(entry::Update, Option<Count>),
+    /// Set counters.
+    Counters(Vec<Place>, Option<Count>),
+}
+
+/// What is left to do once the device has the entries.
+enum Step {
+    /// Set the counter of the entry that is this one of the device's batch, where a value is given.
+    Entry(usize, Option<Count>),
     /// Set counters.
     Counters(Vec<Place>, Option<Count>),
 }
@@ -45,10 +53,10 @@ enum Step {
 impl Shared {
     pub(super) fn write(&self, request: &WriteRequest) -> Result<WriteResponse, Status> {
         let _permit = self.controllers.admit(request)?;
-        let atomicity = match Asked::try_from(request.atomicity) {
-            Ok(Asked::ContinueOnError) => Atomicity::ContinueOnError,
+        let atomicity = match AskedAtomicity::try_from(request.atomicity) {
+            Ok(AskedAtomicity::ContinueOnError) => Atomicity::ContinueOnError,
             // One snapshot holds the whole batch, so both are as strict as the stricter one.
-            Ok(Asked::RollbackOnError | Asked::DataplaneAtomic) => Atomicity::AllOrNothing,
+            Ok(AskedAtomicity::RollbackOnError | AskedAtomicity::DataplaneAtomic) => Atomicity::AllOrNothing,
             Err(_) => return Err(Status::invalid_argument("the request's atomicity is unknown")),
         };
         let forwarding = self.forwarding();
@@ -59,16 +67,20 @@ impl Shared {
 }
 
 fn write_batch(device: &Device, updates: &[Update], atomicity: Atomicity) -> WriteErrors {
-    let mut steps: Vec<Result<Step, Fault>> = updates.iter().map(|update| step(device, update)).collect();
     // The device sees entries alone: `positions` are their places in the request.
-    let (positions, entries): (Vec<usize>, Vec<entry::Update>) = steps
+    let (mut positions, mut entries) = (Vec::new(), Vec::with_capacity(updates.len()));
+    let mut steps: Vec<Result<Step, Fault>> = updates
         .iter()
         .enumerate()
-        .filter_map(|(position, step)| match step {
-            Ok(Step::Entry(update, _)) => Some((position, update.clone())),
-            _ => None,
+        .map(|(position, update)| match asked(device, update)? {
+            Asked::Entry(update, count) => {
+                positions.push(position);
+                entries.push(update);
+                Ok(Step::Entry(entries.len() - 1, count))
+            }
+            Asked::Counters(places, count) => Ok(Step::Counters(places, count)),
         })
-        .unzip();
+        .collect();
     let doomed = atomicity == Atomicity::AllOrNothing && steps.iter().any(Result::is_err);
     let results = if doomed {
         device.check(&entries)
@@ -88,8 +100,10 @@ fn write_batch(device: &Device, updates: &[Update], atomicity: Atomicity) -> Wri
         .into_iter()
         .map(|step| match step? {
             _ if doomed => Err(UpdateFault::Aborted.into()),
-            Step::Entry(update, count) => {
-                if let Some((count, slot)) = count.zip(device.rule_slot(&update.entry().place())) {
+            Step::Entry(at, count) => {
+                let entry = count.and(entries.get(at)).map(entry::Update::entry);
+                let slot = entry.and_then(|entry| device.rule_slot(&entry.place()));
+                if let Some((count, slot)) = count.zip(slot) {
                     device.counters().set(Place::Rule(slot), count);
                 }
                 Ok(())
@@ -114,7 +128,7 @@ fn in_request(fault: UpdateFault, positions: &[usize]) -> UpdateFault {
     }
 }
 
-fn step(device: &Device, update: &Update) -> Result<Step, Fault> {
+fn asked(device: &Device, update: &Update) -> Result<Asked, Fault> {
     let entity = update.entity.as_ref().and_then(|entity| entity.entity.as_ref());
     let entity = entity.ok_or_else(|| Fault::invalid_argument("the update has no entity"))?;
     let kind = Type::try_from(update.r#type).unwrap_or(Type::Unspecified);
@@ -122,10 +136,10 @@ fn step(device: &Device, update: &Update) -> Result<Step, Fault> {
         return Err(Fault::invalid_argument("the update's type is unspecified"));
     }
     match entity {
-        Entity::TableEntry(wire) => entry_step(device, kind, wire),
-        Entity::CounterEntry(wire) => counter_step(kind, wire),
-        Entity::DirectCounterEntry(wire) => direct_counter_step(device, kind, wire),
-        Entity::PacketReplicationEngineEntry(wire) => replication_step(kind, wire),
+        Entity::TableEntry(wire) => asked_entry(device, kind, wire),
+        Entity::CounterEntry(wire) => asked_counter(kind, wire),
+        Entity::DirectCounterEntry(wire) => asked_direct_counter(device, kind, wire),
+        Entity::PacketReplicationEngineEntry(wire) => asked_replication(kind, wire),
         _ => Err(unimplemented()),
     }
 }
@@ -137,29 +151,29 @@ pub(super) fn unimplemented() -> Fault {
     )
 }
 
-fn replication_step(kind: Type, wire: &PacketReplicationEngineEntry) -> Result<Step, Fault> {
+fn asked_replication(kind: Type, wire: &PacketReplicationEngineEntry) -> Result<Asked, Fault> {
     let Some(Replication::CloneSessionEntry(wire)) = &wire.r#type else { return Err(unimplemented()) };
     let update = match kind {
         Type::Delete => entry::Update::Delete(bare(clone_session_place_from_wire(wire)?)),
         Type::Insert => entry::Update::Insert(clone_session_from_wire(wire)?),
         _ => entry::Update::Modify(clone_session_from_wire(wire)?),
     };
-    Ok(Step::Entry(update, None))
+    Ok(Asked::Entry(update, None))
 }
 
-fn entry_step(device: &Device, kind: Type, wire: &TableEntry) -> Result<Step, Fault> {
+fn asked_entry(device: &Device, kind: Type, wire: &TableEntry) -> Result<Asked, Fault> {
     let count = wire.counter_data.as_ref().map(count_of).transpose()?;
     let update = match kind {
         Type::Insert => entry::Update::Insert(from_wire(wire)?),
         Type::Delete => {
             // Whatever else is set does not matter (P4Runtime, "TableEntry").
             let place = place_from_wire(wire)?;
-            return Ok(Step::Entry(entry::Update::Delete(bare(place)), None));
+            return Ok(Asked::Entry(entry::Update::Delete(bare(place)), None));
         }
         _ if wire.action.is_some() => entry::Update::Modify(from_wire(wire)?),
         _ => entry::Update::Modify(without_action(device, wire)?),
     };
-    Ok(Step::Entry(update, count))
+    Ok(Asked::Entry(update, count))
 }
 
 fn bare(place: entry::EntryKey) -> Entry {
@@ -183,7 +197,7 @@ fn without_action(device: &Device, wire: &TableEntry) -> Result<Entry, Fault> {
         return initial_default(table).ok_or_else(|| EntryError::ConstDefault(table.name).into());
     }
     let entry = device.entry(&place).ok_or(UpdateFault::Absent(table.name))?;
-    Ok(Entry { metadata: wire.metadata.clone(), ..entry })
+    Ok(Entry { metadata: wire.metadata.clone(), ..entry.entry() })
 }
 
 /// A table's default entry before it is written; `None` where it is constant.
@@ -193,14 +207,14 @@ pub(super) fn initial_default(table: &schema::Table) -> Option<Entry> {
     Some(Entry { action, params: params.to_vec(), ..bare(place) })
 }
 
-fn counter_step(kind: Type, wire: &CounterEntry) -> Result<Step, Fault> {
+fn asked_counter(kind: Type, wire: &CounterEntry) -> Result<Asked, Fault> {
     only_modify(kind)?;
     let counter = counter_of(wire.counter_id)?;
     let count = wire.data.as_ref().map(count_of).transpose()?;
-    Ok(Step::Counters(cells(counter, wire.index.as_ref().map(|index| index.index))?, count))
+    Ok(Asked::Counters(cells(counter, wire.index.as_ref().map(|index| index.index))?, count))
 }
 
-fn direct_counter_step(device: &Device, kind: Type, wire: &DirectCounterEntry) -> Result<Step, Fault> {
+fn asked_direct_counter(device: &Device, kind: Type, wire: &DirectCounterEntry) -> Result<Asked, Fault> {
     only_modify(kind)?;
     let entry = wire
         .table_entry
@@ -210,7 +224,7 @@ fn direct_counter_step(device: &Device, kind: Type, wire: &DirectCounterEntry) -
     let table = with_direct_counter(place.table)?;
     let slot = device.rule_slot(&place).ok_or(UpdateFault::Absent(table.name))?;
     let count = wire.data.as_ref().map(count_of).transpose()?;
-    Ok(Step::Counters(vec![Place::Rule(slot)], count))
+    Ok(Asked::Counters(vec![Place::Rule(slot)], count))
 }
 
 fn only_modify(kind: Type) -> Result<(), Fault> {
