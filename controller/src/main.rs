@@ -56,6 +56,19 @@ struct Arguments {
     /// Fail this share of data plane operations on purpose, percent: for trials only.
     #[arg(long, default_value_t = 0.0, value_parser = percent)]
     chaos: f64,
+    /// Read a password from standard input, print the hash for `set access user NAME password-hash`, and end.
+    #[arg(long)]
+    hash_password: bool,
+}
+
+/// The hash of a line of standard input.
+fn hash_password() -> Result<String, String> {
+    let mut password = String::new();
+    std::io::stdin().read_line(&mut password).map_err(|error| format!("standard input: {error}"))?;
+    match password.trim_end_matches(['\r', '\n']) {
+        "" => Err("no password on standard input".to_owned()),
+        password => netconf::credentials::hash(password).map_err(|error| error.to_string()),
+    }
 }
 
 fn percent(text: &str) -> Result<f64, String> {
@@ -81,6 +94,18 @@ fn log() {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if arguments.hash_password {
+        return match hash_password() {
+            Ok(hash) => {
+                println!("{hash}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("sluiced: {error}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     log();
     let pipeline = swpipe::run::Options {
         backend: arguments.io,
