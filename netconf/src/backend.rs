@@ -224,7 +224,9 @@ pub trait Backend: Send + Sync + 'static {
     fn read_state(&self, caller: &Caller) -> impl Future<Output = Result<Tree, Refusal>> + Send;
 
     /// Puts a configuration in the place of the caller's candidate or of startup; never of running. A candidate need
-    /// not be valid, a startup must.
+    /// not be valid, a startup must. `before` is what [`Backend::read`] gave and the edits began on: where the caller
+    /// had no candidate yet, this one begins there, so that what others committed in between is not taken for the
+    /// caller's change. `None` where no edit made it: it begins on running as it is now.
     ///
     /// # Errors
     /// Where it cannot; nothing has changed then.
@@ -233,6 +235,7 @@ pub trait Backend: Send + Sync + 'static {
         caller: &Caller,
         to: Datastore,
         tree: Tree,
+        before: Option<Tree>,
     ) -> impl Future<Output = Result<(), Refusal>> + Send;
 
     /// Removes startup.

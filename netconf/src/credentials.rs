@@ -121,7 +121,7 @@ impl Failures {
 }
 
 /// An address of version 6 by its /64, which one host has all of.
-fn network(address: IpAddr) -> IpAddr {
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(address) if address.to_ipv4_mapped().is_none() => {
             IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)))

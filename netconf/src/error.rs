@@ -147,7 +147,7 @@ pub struct RpcError {
     /// Of the data model, such as `must-violation`.
     pub app_tag: Option<String>,
     /// Where.
-    pub path: Option<ErrorPath>,
+    pub path: Option<Box<ErrorPath>>,
     /// For people.
     pub message: String,
     /// For programs.
@@ -214,7 +214,7 @@ impl RpcError {
     /// At a place in the data.
     #[must_use]
     pub fn at(mut self, path: ErrorPath) -> Self {
-        self.path = Some(path);
+        self.path = Some(Box::new(path));
         self
     }
 

@@ -13,7 +13,7 @@ use crate::document::{self, elements, malformed, namespace};
 use crate::edit::{self, AfterError, Operation};
 use crate::error::{self, Info, Layer, Refusal, RpcError, Tag};
 use crate::filter::Siblings;
-use crate::framing::FramingFault;
+use crate::framing::{Framing, FramingFault};
 use crate::name::{BASE, MONITORING, NOTIFICATION, XMLNS};
 use crate::own;
 use crate::parameters::{Parameters, Place, invalid, missing};
@@ -56,6 +56,7 @@ pub(crate) async fn answer<B: Backend>(
     inner: &Inner<B>,
     live: &Live,
     subscription: &mut Option<Subscription>,
+    framing: Framing,
     message: Vec<u8>,
 ) -> Answer {
     let long = message.len() > LONG;
@@ -70,8 +71,12 @@ pub(crate) async fn answer<B: Backend>(
     };
     let document = match parsed {
         Ok(document) => document,
-        Err(error) => {
+        Err(mut error) => {
             count(inner, live, |counts| &counts.in_bad_rpcs);
+            // RFC 6241, appendix A: who speaks base:1.0 does not know malformed-message.
+            if error.tag == Tag::MalformedMessage && framing == Framing::EndOfMessage {
+                error.tag = Tag::OperationFailed;
+            }
             return refused(inner, live, "", error.into());
         }
     };
@@ -422,7 +427,7 @@ impl<B: Backend> Request<'_, B> {
             backend.validate(self.caller, &edited).await?;
         }
         if set {
-            backend.write(self.caller, target, edited).await?;
+            backend.write(self.caller, target, edited, Some(before)).await?;
         }
         done.map(|()| Reply::Ok)
     }
@@ -451,7 +456,7 @@ impl<B: Backend> Request<'_, B> {
         };
         let _changes = self.inner.changes.lock().await;
         self.free(target)?;
-        backend.write(self.caller, target, tree).await?;
+        backend.write(self.caller, target, tree, None).await?;
         Ok(Reply::Ok)
     }
 

@@ -1,6 +1,7 @@
 //! The server: its settings, its sessions, and what it counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
@@ -9,7 +10,7 @@ use russh::keys::PrivateKey;
 use tokio::sync::{Semaphore, watch};
 
 use crate::backend::{Backend, Caller, Ending, Login};
-use crate::credentials::Failures;
+use crate::credentials::{Failures, network};
 use crate::document::XmlLimits;
 use crate::locks::Locks;
 use crate::session;
@@ -23,8 +24,8 @@ pub struct Settings {
     pub idle_timeout: Option<Duration>,
     /// Time from the connection to the client's hello.
     pub login_timeout: Duration,
-    /// Connections at a time of which nobody knows whose they are.
-    pub max_unauthenticated: usize,
+    /// Connections at a time in which no session has begun; half of them from one address.
+    pub max_connecting: usize,
     /// Time in which a client must take something of what it is sent.
     pub write_timeout: Duration,
     /// Time between questions to a silent client whether it is there; three without an answer end the connection.
@@ -41,7 +42,7 @@ impl Default for Settings {
             max_sessions: 32,
             idle_timeout: None,
             login_timeout: Duration::from_secs(30),
-            max_unauthenticated: 16,
+            max_connecting: 64,
             write_timeout: Duration::from_secs(30),
             keepalive: Duration::from_secs(15),
             max_message: 64 << 20,
@@ -67,8 +68,7 @@ pub(crate) struct Inner<B> {
     pub(crate) sessions: Mutex<BTreeMap<u32, Arc<Live>>>,
     /// Sessions that are or are about to be.
     slots: Arc<AtomicUsize>,
-    /// Connections before their login.
-    pub(crate) unauthenticated: Arc<AtomicUsize>,
+    pub(crate) connecting: Connecting,
     /// Held while something changes that all sessions share.
     pub(crate) changes: tokio::sync::Mutex<()>,
     /// Long messages that are read at a time: each takes several times its length.
@@ -165,6 +165,47 @@ impl Drop for Slot {
     }
 }
 
+/// Connections in which no session has begun, by address.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Connecting(Arc<Mutex<HashMap<IpAddr, usize>>>);
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    connecting: Connecting,
+    network: IpAddr,
+}
+
+impl Connecting {
+    fn counts(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more, unless there are `most` already, or half as many from its address.
+    pub(crate) fn take(&self, from: IpAddr, most: usize) -> Option<Waiting> {
+        let network = network(from);
+        let mut counts = self.counts();
+        let own = counts.get(&network).copied().unwrap_or(0);
+        if counts.values().sum::<usize>() >= most || own >= most.div_ceil(2) {
+            return None;
+        }
+        counts.insert(network, own + 1);
+        Some(Waiting { connecting: self.clone(), network })
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut counts = self.connecting.counts();
+        if let Some(count) = counts.get_mut(&self.network) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.network);
+            }
+        }
+    }
+}
+
 /// A session in the list of the sessions, while it is there.
 pub(crate) struct Listed<B> {
     inner: Arc<Inner<B>>,
@@ -237,7 +278,7 @@ impl<B: Backend> Server<B> {
             settings: RwLock::new(Arc::new(settings)),
             sessions: Mutex::default(),
             slots: Arc::default(),
-            unauthenticated: Arc::default(),
+            connecting: Connecting::default(),
             changes: tokio::sync::Mutex::default(),
             long_messages: Semaphore::new(2),
             failures: Failures::default(),
@@ -298,6 +339,28 @@ impl<B: Backend> Server<B> {
         W: tokio::io::AsyncWrite + Unpin + Send + 'static,
     {
         let slot = self.0.slot().ok_or_else(|| self.0.full())?;
-        session::serve(Arc::clone(&self.0), slot, login, reader, writer, || {}).await
+        // A task of its own, which goes on to the end should nobody wait for it any more.
+        let serving = tokio::spawn(session::serve(Arc::clone(&self.0), slot, login, reader, writer, || {}));
+        serving.await.unwrap_or_else(|error| Ok(Ending::Failed(error.to_string())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_takes_half_of_the_connections_at_most() {
+        let connecting = Connecting::default();
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        let take = |text: &str| connecting.take(address(text), 4);
+        let one = [take("192.0.2.1"), take("192.0.2.1")];
+        assert!(one.iter().all(Option::is_some) && take("192.0.2.1").is_none());
+        let other = [take("192.0.2.2"), take("192.0.2.3")];
+        assert!(other.iter().all(Option::is_some) && take("192.0.2.4").is_none());
+        drop(one);
+        assert!(take("192.0.2.4").is_some() && take("192.0.2.1").is_some());
+        drop(other);
+        assert!(connecting.counts().is_empty());
     }
 }

@@ -170,7 +170,8 @@ impl<B: Backend, W: AsyncWrite + Unpin + Send + 'static> Talk<B, W> {
                 Some(Incoming::End(why)) => return Ending::Dropped(why),
                 None => return Ending::Dropped("the connection is over".to_owned()),
             };
-            let answer = request::answer(&self.inner, &self.live, &mut subscription, message).await;
+            let answer =
+                request::answer(&self.inner, &self.live, &mut subscription, self.framing, message).await;
             if let Err(ending) = self.send(&answer.text).await {
                 return ending;
             }

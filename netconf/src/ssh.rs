@@ -21,9 +21,9 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
-use crate::backend::{Backend, Login};
+use crate::backend::{Backend, Ending, Login};
 use crate::credentials::{Credentials, key_fits, password_fits};
-use crate::server::{Inner, Server, Slot};
+use crate::server::{Inner, Server, Waiting};
 use crate::session;
 use crate::socket::Socket;
 
@@ -48,7 +48,6 @@ impl<B: Backend> Server<B> {
     /// # Errors
     /// Where the socket takes no connections at all.
     pub async fn serve(&self, listener: TcpListener, until: impl Future<Output = ()>) -> std::io::Result<()> {
-        let config = Arc::new(self.config());
         tokio::pin!(until);
         loop {
             let accepted = tokio::select! {
@@ -58,8 +57,8 @@ impl<B: Backend> Server<B> {
             };
             match accepted {
                 Ok((stream, from)) => {
-                    let waiting = Slot::take(&self.0.unauthenticated, self.settings().max_unauthenticated);
-                    let (inner, config) = (Arc::clone(&self.0), Arc::clone(&config));
+                    let waiting = self.0.connecting.take(from.ip(), self.settings().max_connecting);
+                    let (inner, config) = (Arc::clone(&self.0), Arc::new(self.config()));
                     match waiting {
                         Some(waiting) => drop(tokio::spawn(connection(inner, config, stream, from, waiting))),
                         None => drop(tokio::spawn(turn_away(stream, from))),
@@ -105,8 +104,8 @@ fn methods() -> MethodSet {
 
 /// Says why, in a line before the protocol's version as RFC 4253 (4.2) allows, and closes.
 async fn turn_away(mut stream: TcpStream, from: SocketAddr) {
-    warn!(%from, "a netconf connection was turned away: too many have not logged in yet");
-    let reason = b"too many connections have not logged in yet: try again later\r\n";
+    warn!(%from, "a netconf connection was turned away: too many wait to be let in");
+    let reason = b"too many connections wait to be let in: try again later\r\n";
     // Whether the client takes it is its own affair.
     let _ = timeout(LINGER, async {
         stream.write_all(reason).await?;
@@ -124,6 +123,22 @@ struct Progress {
     sessions: usize,
 }
 
+/// A session of a connection, however it ends.
+struct Counted(Arc<watch::Sender<Progress>>);
+
+impl Counted {
+    fn new(progress: &Arc<watch::Sender<Progress>>) -> Self {
+        progress.send_modify(|progress| progress.sessions += 1);
+        Self(Arc::clone(progress))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.send_modify(|progress| progress.sessions -= 1);
+    }
+}
+
 type Channels = Arc<Mutex<HashMap<ChannelId, Channel<Msg>>>>;
 
 /// One connection until its end.
@@ -132,7 +147,7 @@ async fn connection<B: Backend>(
     config: Arc<Config>,
     stream: TcpStream,
     from: SocketAddr,
-    waiting: Slot,
+    waiting: Waiting,
 ) {
     let settings = inner.settings();
     // An error means that the connection is over already.
@@ -222,8 +237,8 @@ struct Connection<B> {
     inner: Arc<Inner<B>>,
     from: SocketAddr,
     login: Option<Login>,
-    /// Held until the login.
-    waiting: Option<Slot>,
+    /// Held until the first session.
+    waiting: Option<Waiting>,
     /// Channels in which no session has begun.
     channels: Channels,
     progress: Arc<watch::Sender<Progress>>,
@@ -291,7 +306,6 @@ impl<B: Backend> Handler for Connection<B> {
     }
 
     async fn auth_succeeded(&mut self, session: &mut Session) -> Result<(), Self::Error> {
-        self.waiting = None;
         if self.inner.stopping() {
             session.disconnect(Disconnect::ByApplication, "the server stops", "en")?;
         }
@@ -335,9 +349,10 @@ impl<B: Backend> Handler for Connection<B> {
             return session.disconnect(Disconnect::TooManyConnections, &self.inner.full(), "en");
         };
         session.channel_success(channel)?;
+        self.waiting = None;
         let handle = session.handle();
         let (inner, progress) = (Arc::clone(&self.inner), Arc::clone(&self.progress));
-        progress.send_modify(|progress| progress.sessions += 1);
+        let counted = Counted::new(&progress);
         tokio::spawn(async move {
             let (reading, writing) = opened.split();
             let (reader, writer) = (Reader { channel: reading, rest: None }, writing.make_writer());
@@ -351,13 +366,14 @@ impl<B: Backend> Handler for Connection<B> {
                 // The connection may be over.
                 let _ = handle.disconnect(Disconnect::ByApplication, reason.clone(), "en".to_owned()).await;
             }
+            let status = u32::from(ended != Ok(Ending::Closed));
             // Nor does it matter here.
             let _ = timeout(LINGER, async {
-                handle.exit_status_request(channel, u32::from(ended.is_err())).await?;
+                handle.exit_status_request(channel, status).await?;
                 handle.close(channel).await
             })
             .await;
-            progress.send_modify(|progress| progress.sessions -= 1);
+            drop(counted);
         });
         Ok(())
     }

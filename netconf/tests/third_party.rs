@@ -55,6 +55,7 @@ fn succeed(command: &mut Command) -> Result<(), String> {
 struct Listening {
     store: Arc<Store>,
     server: Server<Shared>,
+    locks: Arc<Locks>,
     address: SocketAddr,
     /// The administrator's private key, and its directory.
     key: PathBuf,
@@ -80,13 +81,13 @@ impl Listening {
         ]);
         let store = Store::new(users);
         let host_key = host_key::load_or_make(directory.path()).unwrap();
-        let server =
-            Server::new(Arc::new(Shared(Arc::clone(&store))), Arc::new(Locks::default()), host_key, settings);
+        let (backend, locks) = (Arc::new(Shared(Arc::clone(&store))), Arc::new(Locks::default()));
+        let server = Server::new(backend, Arc::clone(&locks), host_key, settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let serving = server.clone();
         tokio::spawn(async move { serving.serve(listener, std::future::pending()).await });
-        Self { store, server, address, key: path, directory }
+        Self { store, server, locks, address, key: path, directory }
     }
 
     /// OpenSSH's client, where it is installed.
@@ -166,8 +167,7 @@ async fn ncclient_with_a_readers_password_reads() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_of_ncclient_at_a_time() {
-    let max_unauthenticated = 40;
-    Listening::new(Settings { max_unauthenticated, ..Settings::default() }).await.python("many").await;
+    Listening::new(Settings::default()).await.python("many").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,7 +246,7 @@ async fn openssh_is_told_why_there_is_no_session() {
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_without_a_login_are_few_and_do_not_stay() {
     let login_timeout = Duration::from_secs(2);
-    let settings = Settings { max_unauthenticated: 2, login_timeout, ..Settings::default() };
+    let settings = Settings { max_connecting: 4, login_timeout, ..Settings::default() };
     let listening = Listening::new(settings).await;
     let connect = async || tokio::net::TcpStream::connect(listening.address).await.unwrap();
     let mut waiting = [connect().await, connect().await];
@@ -263,6 +263,58 @@ async fn connections_without_a_login_are_few_and_do_not_stay() {
         drop(read);
     }
     assert!(first_line(&mut connect().await).await.starts_with("SSH-2.0-"));
+}
+
+/// A store with more than a connection's buffers take.
+fn fill(store: &Store) {
+    let mut running = store.running();
+    for number in 0..20_000 {
+        let entry = format!("/plant:balancer/flow[name='{number}'][zone='z']/match/text");
+        running.set(&store.path(&entry), Some(&"text ".repeat(60))).unwrap();
+    }
+    store.set_running(running);
+}
+
+/// Sends a signal to a client.
+fn signal(child: &tokio::process::Child, name: &str) {
+    succeed(Command::new("kill").args([name, &child.id().unwrap().to_string()])).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_stands_still_holds_nothing_for_long() {
+    let timeouts = Duration::from_secs(1);
+    for (what, settings) in [
+        // It is in the middle of a reply.
+        ("<get/>", Settings { write_timeout: timeouts, ..Settings::default() }),
+        // It is silent.
+        ("", Settings { keepalive: timeouts, ..Settings::default() }),
+    ] {
+        let listening = Listening::new(settings).await;
+        fill(&listening.store);
+        let Some(mut ssh) = listening.ssh("admin", &["-s"], "netconf") else { return };
+        let mut child = ssh.stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let said = format!("{HELLO}{}", rpc("<lock><target><running/></target></lock>"));
+        stdin.write_all(said.as_bytes()).await.unwrap();
+        let locks = Arc::clone(&listening.locks);
+        until(|| locks.holder(netconf::Datastore::Running).is_some()).await;
+        if !what.is_empty() {
+            // Nobody reads what the client writes, so that it stops reading, too.
+            stdin.write_all(rpc(what).as_bytes()).await.unwrap();
+        } else {
+            signal(&child, "-STOP");
+        }
+        until(|| locks.holder(netconf::Datastore::Running).is_none()).await;
+        until(|| listening.store.endings().len() == 1).await;
+        // Nor does its connection stay.
+        if what.is_empty() {
+            signal(&child, "-CONT");
+        }
+        drop(stdin);
+        let output =
+            tokio::time::timeout(DEADLINE, child.wait_with_output()).await.expect("in time").unwrap();
+        assert!(!output.status.success());
+    }
 }
 
 /// The first line that the server says.

@@ -101,7 +101,7 @@ fn input(text: &str) -> Result<(String, PathBuf), String> {
 fn load(path: &PathBuf) -> Result<Site, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let site = Site::from_json(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-    for warning in &site.warnings {
+    for warning in site.warnings() {
         eprintln!("warning: {warning}");
     }
     Ok(site)

@@ -72,7 +72,7 @@ async fn locks_keep_others_out() {
     assert_eq!(one.refused(&lock("candidate")).await, [format!("lock-denied session-id={holder}")]);
     let copy = "<copy-config><target><candidate/></target><source><startup/></source></copy-config>";
     for operation in [&edit(&port("p2")), "<commit/>", "<discard-changes/>", copy] {
-        assert_eq!(two.refused(operation).await, [in_use.clone()], "{operation}");
+        assert_eq!(two.refused(operation).await, std::slice::from_ref(&in_use), "{operation}");
     }
     assert_eq!(two.refused(&unlock("candidate")).await, [format!("operation-failed session-id={holder}")]);
     one.edit(&port("p1")).await;

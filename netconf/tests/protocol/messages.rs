@@ -136,6 +136,8 @@ async fn version_1_0_is_spoken_with_those_who_speak_it() {
         .await;
     let data = old.data(&get("candidate", "")).await;
     assert!(data.contains("<description>]]&gt;]]&gt;</description>"), "{data}");
+    old.send("<rpc").await;
+    assert_eq!(errors(&old.receive().await.unwrap()), ["operation-failed"]);
     // Two in one packet, the second in two.
     let rpc = format!("<rpc xmlns=\"{BASE}\" message-id=\"9\"><discard-changes/></rpc>]]>]]>");
     old.write(format!("{rpc}{}", &rpc[..30]).as_bytes()).await.unwrap();

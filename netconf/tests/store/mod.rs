@@ -212,14 +212,20 @@ impl Backend for Shared {
         Ok(tree)
     }
 
-    async fn write(&self, caller: &Caller, to: Datastore, tree: Tree) -> Result<(), Refusal> {
+    async fn write(
+        &self,
+        caller: &Caller,
+        to: Datastore,
+        tree: Tree,
+        before: Option<Tree>,
+    ) -> Result<(), Refusal> {
         if to == Datastore::Startup {
             self.0.check(&tree)?;
             self.0.inner().startup = Some(tree);
             return Ok(());
         }
         let mut inner = self.0.inner();
-        let base = inner.running.clone();
+        let base = before.unwrap_or_else(|| inner.running.clone());
         inner.candidates.entry(caller.session).or_insert((base.clone(), base)).1 = tree;
         Ok(())
     }
