@@ -484,7 +484,7 @@ pub struct Lookup {
 }
 
 /// What an apply did.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Applied {
     /// Table entries inserted.
@@ -495,4 +495,10 @@ pub struct Applied {
     pub deleted: usize,
     /// What is allowed but worth knowing.
     pub warnings: Vec<String>,
+    /// Nodes of the configuration that are other than before.
+    #[serde(default)]
+    pub changes: usize,
+    /// It confirmed an apply that waited for it.
+    #[serde(default)]
+    pub confirmed: bool,
 }

@@ -14,6 +14,8 @@ use crate::terminal::{Key, Keys};
 
 /// From one to the next.
 const PACE: Duration = Duration::from_secs(1);
+/// How often a wait looks for Ctrl-C.
+const LOOK: Duration = Duration::from_millis(20);
 /// How often without a number.
 const TIMES: u64 = 5;
 
@@ -59,6 +61,13 @@ fn paced(
 
 /// Waits for a time, whatever keys are pressed but the one that ends it.
 fn until(keys: &Keys, time: Instant) -> Key {
+    // In a script what comes next is its next line, and its end is no key either.
+    if !keys.are_there() {
+        while Instant::now() < time && !keys.interrupted() {
+            std::thread::sleep(LOOK.min(time.saturating_duration_since(Instant::now())));
+        }
+        return if keys.interrupted() { Key::Quit } else { Key::Nothing };
+    }
     loop {
         let left = time.saturating_duration_since(Instant::now());
         match keys.wait(Some(left)) {

@@ -113,6 +113,16 @@ impl Keys {
         Keys { before, interrupt, closable }
     }
 
+    /// Standard input is a terminal of this process.
+    pub fn are_there(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// Ctrl-C was pressed.
+    pub fn interrupted(&self) -> bool {
+        self.interrupt.pressed()
+    }
+
     /// Waits for a key; for ever without a time.
     pub fn wait(&self, time: Option<Duration>) -> Key {
         let timeout = time.map(|time| Timespec {

@@ -13,8 +13,8 @@ use crate::datastore::Who;
 
 /// Bytes after which the file is put aside as `audit.log.1`, the one before it is dropped.
 const LARGEST: u64 = 16 << 20;
-/// Lines of a change that are written; of more only the number.
-const LINES: usize = 1000;
+/// Lines of a change that are written.
+pub(crate) const LINES: usize = 1000;
 
 /// The audit log.
 #[derive(Debug)]
@@ -34,8 +34,23 @@ impl Audit {
         Ok(Audit { path, file: Mutex::new(Some(file)) })
     }
 
-    /// Writes what somebody did, with the lines of the change, or why it was refused.
-    pub fn record(&self, who: &Who, action: &str, comment: Option<&str>, result: Result<&[String], &str>) {
+    /// Writes a change of the configuration: its first lines, and of how many nodes it was.
+    pub fn changed(&self, who: &Who, comment: Option<&str>, lines: &[String], nodes: usize) {
+        self.line(who, "apply", comment, Ok(json!({"changes": lines, "changed-nodes": nodes})));
+    }
+
+    /// Writes what somebody did, or why it was refused.
+    pub fn record(&self, who: &Who, action: &str, comment: Option<&str>, result: Result<(), &str>) {
+        self.line(who, action, comment, result.map(|()| json!({})));
+    }
+
+    fn line(
+        &self,
+        who: &Who,
+        action: &str,
+        comment: Option<&str>,
+        result: Result<serde_json::Value, &str>,
+    ) {
         let mut line = json!({
             "time": clock::calendar(clock::now()),
             "user": who.user,
@@ -47,11 +62,10 @@ impl Audit {
             line["comment"] = comment.into();
         }
         match result {
-            Ok(lines) => {
+            Ok(more) => {
                 line["result"] = "done".into();
-                if !lines.is_empty() {
-                    line["changes"] = lines.iter().take(LINES).cloned().collect();
-                    line["changes-in-all"] = lines.len().into();
+                if let (Some(line), serde_json::Value::Object(more)) = (line.as_object_mut(), more) {
+                    line.extend(more);
                 }
             }
             Err(reason) => {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use api::Role;
+use tree::Tree;
 
 use crate::datastore::{Candidate, Datastores, Who};
 
@@ -46,6 +47,15 @@ impl Session {
             slot => *slot = Some(datastores.candidate()),
         }
         self.candidate.get_or_insert_with(|| datastores.candidate())
+    }
+
+    /// Its candidate; where there is none yet, one that begins with what running was when it was read.
+    pub fn candidate_from(&mut self, datastores: &Datastores, before: Option<Tree>) -> &mut Candidate {
+        let changed = self.candidate.as_ref().is_some_and(Candidate::is_changed);
+        match before {
+            Some(before) if !changed => self.candidate.insert(datastores.candidate_from(before)),
+            _ => self.candidate_mut(datastores),
+        }
     }
 
     /// Forgets its candidate.

@@ -141,7 +141,7 @@ impl<T: Target> Desk<T> {
         let call = (Action::of(&request) == Action::Call).then(|| format!("{request:?}"));
         let result = self.try_answer(session, request).await;
         if let Some(call) = call {
-            let said = result.as_ref().map(|_| [].as_slice()).map_err(ToString::to_string);
+            let said = result.as_ref().map(drop).map_err(ToString::to_string);
             self.audit.record(&session.who, &call, None, said.as_ref().copied().map_err(String::as_str));
         }
         match result {

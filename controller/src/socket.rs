@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::{Request, Response, Role};
+use nix::unistd::{Group, chown};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
@@ -17,6 +18,8 @@ use crate::session::Session;
 use crate::show::Desk;
 use crate::target::Target;
 
+/// Group of the system whose members may connect, where it has one of this name.
+const GROUP: &str = "sluice";
 /// Clients at once; more are refused.
 const CLIENTS: usize = 64;
 /// Longest request: a configuration of 100,000 flows is below 32 MiB.
@@ -63,6 +66,15 @@ pub async fn open(path: &Path) -> Result<UnixListener, SocketError> {
             Err(_) => {}
         }
         let listener = UnixListener::bind(path)?;
+        // Users with a role are let in by group; who they are, and what they may, is asked of the kernel and the
+        // configuration.
+        if let Ok(Some(group)) = Group::from_name(GROUP) {
+            chown(path, None, Some(group.gid)).or_else(|errno| match errno {
+                // An unprivileged one serves its own group.
+                nix::errno::Errno::EPERM => Ok(()),
+                errno => Err(errno),
+            })?;
+        }
         fs::set_permissions(path, fs::Permissions::from_mode(0o660))?;
         Ok(listener)
     };

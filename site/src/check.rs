@@ -241,16 +241,19 @@ impl Site {
     /// As [`Site::from_json`].
     pub fn from_parts(rest: &Value, flows: impl IntoIterator<Item = Value>) -> Result<Self, SiteError> {
         tree::objects(rest, "").map_err(SiteError::Shape)?;
-        let mut tree: Tree = read(rest)?;
+        let mut check = Check::default();
+        let mut site = check.site(&read(rest)?);
         for flow in flows {
-            tree.balancer.flow.push(read(&flow)?);
+            check.flow_into(&mut site.flows, &read(&flow)?, &site.links, &site.units);
         }
-        Site::of(&tree)
+        check.across(&site);
+        check.end(site)
     }
 
     fn of(tree: &Tree) -> Result<Self, SiteError> {
         let mut check = Check::default();
         let site = check.site(tree);
+        check.across(&site);
         check.end(site)
     }
 
@@ -387,7 +390,6 @@ impl Check {
             ("snmp", &tree.snmp),
             ("prometheus", &tree.prometheus),
             ("logger", &tree.logger),
-            ("access", &tree.access),
         ] {
             if part.is_some() {
                 self.warn(name, "is kept but has no effect in this version");
@@ -401,7 +403,7 @@ impl Check {
         let units = self.units(&balancer.ecofilter_unit, &ports, &profiles);
         let flows = self.flows(&balancer.flow, &links, &units);
         self.check_mtus(&ports, &links, &units);
-        let site = Site {
+        Site {
             ports,
             profiles,
             method: balancer.balancing_method,
@@ -410,9 +412,7 @@ impl Check {
             units,
             flows,
             warnings: std::mem::take(&mut self.warnings),
-        };
-        self.across(&site);
-        site
+        }
     }
 
     /// The rules that hold between flows.
@@ -759,13 +759,17 @@ impl Check {
     fn flows(&mut self, trees: &[FlowTree], links: &[Link], units: &BTreeMap<String, Unit>) -> Flows {
         let mut flows = Flows::new();
         for tree in trees {
-            let flow = self.flow(tree, links, units);
-            if flows.insert(tree.name.clone(), Arc::new(flow)).is_some() {
-                let path = format!("ecofilter-balancer flow {}", tree.name);
-                self.fault(path, &tree.name, "two flows have this name");
-            }
+            self.flow_into(&mut flows, tree, links, units);
         }
         flows
+    }
+
+    fn flow_into(&mut self, flows: &mut Flows, tree: &FlowTree, links: &[Link], units: &BTreeMap<String, Unit>) {
+        let flow = self.flow(tree, links, units);
+        if flows.insert(tree.name.clone(), Arc::new(flow)).is_some() {
+            let path = format!("ecofilter-balancer flow {}", tree.name);
+            self.fault(path, &tree.name, "two flows have this name");
+        }
     }
 
     fn flow(&mut self, tree: &FlowTree, links: &[Link], units: &BTreeMap<String, Unit>) -> Flow {

@@ -2,7 +2,8 @@
 
 use dataplane::SteeringMode;
 
-use crate::check::{Link, Site, Unit};
+use crate::check::{FailAction, Link, Site, Unit};
+use crate::tree::Admin;
 
 impl Site {
     /// What putting `next` in the place of this site does to sessions, a line each; nothing for what goes unnoticed.
@@ -31,6 +32,7 @@ impl Site {
             if let Some(other) = next.units.get(&unit.name) {
                 effects.extend(self.moved(unit, other, next));
                 effects.extend(self.recabled(unit, other, next));
+                effects.extend(taken_out(unit, other));
             }
         }
         let new = next.units.values().filter(|unit| !self.units.contains_key(&unit.name));
@@ -96,6 +98,38 @@ impl Site {
             })
             .collect()
     }
+}
+
+/// Pairs that the engineer takes out of service, or gives back.
+fn taken_out(unit: &Unit, other: &Unit) -> Vec<String> {
+    let shares = unit.shape();
+    let all: u32 = shares.active.values().map(|weight| u32::from(*weight)).sum();
+    unit.pairs
+        .values()
+        .filter_map(|pair| {
+            let after = other.pairs.get(&pair.name)?;
+            let weight = shares.active.get(&pair.name)?;
+            let share = 100.0 * f64::from(*weight) / f64::from(all);
+            let what = match (pair.admin, after.admin) {
+                (before, after) if before == after => return None,
+                (Admin::Down, _) => "is measured, and takes its share back once it is up".to_owned(),
+                (_, Admin::Down) if other.rebalance => {
+                    format!("goes out of service: its {share:.1} % of the sessions move to the others")
+                }
+                (_, Admin::Down) => match other.fail_action {
+                    FailAction::Bypass => {
+                        format!("goes out of service: its {share:.1} % of the sessions are bypassed")
+                    }
+                    FailAction::Drop => {
+                        format!("goes out of service: its {share:.1} % of the sessions are dropped")
+                    }
+                },
+                (_, Admin::Drain) => "keeps its share, and takes none of others".to_owned(),
+                (_, Admin::Up) => "takes shares of others again".to_owned(),
+            };
+            Some(format!("pair {} of unit {} {what}", pair.name, unit.name))
+        })
+        .collect()
 }
 
 fn steering(mode: SteeringMode) -> String {

@@ -21,8 +21,9 @@ pub(crate) struct Tree {
     pub(crate) prometheus: Option<Value>,
     #[serde(rename = "sluice:logger", alias = "logger", default)]
     pub(crate) logger: Option<Value>,
+    // The controller's own.
     #[serde(rename = "sluice:access", alias = "access", default)]
-    pub(crate) access: Option<Value>,
+    _access: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -118,7 +118,15 @@ fn run(command: Command) -> Result<(), String> {
     match command {
         Command::Run { config, listen, io, workers, pin, device_id, profile } => {
             let options = Options { backend: io, workers: workers.map(usize::from), pin, device_id, profile };
-            forward(&config, &load_for(&config, profile)?, &options, &listen)
+            let site = match load_for(&config, profile) {
+                // The controller's `save` makes it; until then there is no port.
+                Err(_) if !config.exists() => {
+                    eprintln!("warning: {} is not there: no port is open", config.display());
+                    Site::from_json("{}").map_err(|error| error.to_string())?
+                }
+                site => site?,
+            };
+            forward(&config, &site, &options, &listen)
         }
         Command::ConfigHash { config } => {
             let (units, device) = load(&config)?.config_hashes();

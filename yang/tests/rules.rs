@@ -104,6 +104,24 @@ fn musts() -> Vec<Case> {
             "not-supported",
         ),
         case(
+            vec![("/sluice:snmp".to_owned(), json!({"enabled": true}))],
+            &["snmp enabled: \"true\": is not supported by this version; leave it out or set it to false"],
+            Must,
+            "not-supported",
+        ),
+        case(
+            vec![("/sluice:prometheus".to_owned(), json!({"enabled": true}))],
+            &["prometheus enabled: \"true\": is not supported by this version; leave it out or set it to false"],
+            Must,
+            "not-supported",
+        ),
+        case(
+            vec![("/sluice:logger".to_owned(), json!({"format": "json"}))],
+            &["logger format: \"json\": is not supported by this version; leave it out or set it to text"],
+            Must,
+            "not-supported",
+        ),
+        case(
             profile("reference", json!("loop")),
             &[
                 "liveness profile default reference: \"loop\": is not supported by this version; leave it out or set it to none",
@@ -419,7 +437,7 @@ fn others() -> Vec<Case> {
         case(
             user("password-hash", json!("secret")),
             &[
-                "access user ann password-hash: \"secret\": must be a hash as of crypt(3), such as $6$salt$hash; never the password itself",
+                "access user ann password-hash: \"secret\": must be an Argon2 hash such as $argon2id$v=19$m=19456,t=2,p=1$..., as sluiced --hash-password makes it; never the password itself",
             ],
             Pattern,
             None,

@@ -41,10 +41,17 @@ pub fn checked(checked: &Checked, style: Style) -> String {
 
 /// `apply`, and until when it waits.
 pub fn in_force(applied: &Applied, minutes: Option<u32>, style: Style) -> String {
-    let mut text = format!(
-        "applied; table entries inserted {}, modified {}, deleted {}\n",
-        applied.inserted, applied.modified, applied.deleted
-    );
+    let mut text = match (applied.confirmed, applied.changes, minutes) {
+        (true, 0, _) => "confirmed\n".to_owned(),
+        (false, 0, None) => "nothing to apply: the candidate is what runs\n".to_owned(),
+        (confirmed, ..) => format!(
+            "applied{}; table entries inserted {}, modified {}, deleted {}\n",
+            if confirmed { ", which confirms the apply before it" } else { "" },
+            applied.inserted,
+            applied.modified,
+            applied.deleted
+        ),
+    };
     lines(&mut text, style, Tone::Warning, "warning:", &applied.warnings);
     if let Some(minutes) = minutes {
         let minutes = some(minutes as usize, "minute");

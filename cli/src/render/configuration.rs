@@ -19,6 +19,8 @@ pub fn configuration(below: &Value, schema: &Schema, at: &Path) -> String {
             let keys = keys_of(schema, node, members);
             block(&mut text, schema, node, members, 0, keys.len());
         }
+        // Nothing is set there.
+        Value::Null => {}
         below => {
             if let Some(node) = node {
                 statement(&mut text, schema, node, below, 0);

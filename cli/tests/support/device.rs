@@ -155,7 +155,7 @@ impl Device {
                 self.revisions.insert(0, (revision, now.clone()));
                 self.running = now;
                 *candidate = None;
-                let applied = Applied { inserted: changes, modified: 0, deleted: 0, warnings: vec![] };
+                let applied = Applied { inserted: changes, changes, ..Applied::default() };
                 return Ok(Some(serde_json::to_value(applied).unwrap()));
             }
             Request::Save => {

@@ -323,5 +323,5 @@ pub fn lookup() -> Lookup {
 }
 
 pub fn applied() -> Applied {
-    Applied { inserted: 12, modified: 3, deleted: 0, warnings: vec!["link2 has no rule".into()] }
+    Applied { inserted: 12, modified: 3, deleted: 0, warnings: vec!["link2 has no rule".into()], changes: 4, confirmed: false }
 }

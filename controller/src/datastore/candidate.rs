@@ -18,6 +18,12 @@ impl Candidate {
         Candidate { tree: running.tree.clone(), base: running }
     }
 
+    /// Of what was running some changes ago.
+    pub(super) fn of_past(tree: Tree, running: &Revision) -> Self {
+        let base = Revision { sequence: 0, by: running.by.clone(), tree, unconfirmed: None };
+        Candidate::of(Arc::new(base))
+    }
+
     /// What it is now.
     #[must_use]
     pub fn tree(&self) -> &Tree {

@@ -140,6 +140,7 @@ impl Datastores {
             timer.abort();
         }
         self.known().pending = None;
+        self.audit.record(who, "confirm", None, Ok(()));
         let reason = format!("confirmed by {} ({})", who.user, who.origin);
         self.events.log(News::now("info", "configuration", "running", reason));
         Ok(())

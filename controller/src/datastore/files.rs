@@ -115,8 +115,8 @@ impl Datastores {
             journal.saved(&running, &digest(&text))?;
             Ok(())
         });
-        let said = result.as_ref().map(|()| [].as_slice()).map_err(|error: &ApplyError| error.to_string());
-        self.audit.record(who, "save", None, said.as_ref().map(|lines| *lines).map_err(String::as_str));
+        let said = result.as_ref().copied().map_err(|error: &ApplyError| error.to_string());
+        self.audit.record(who, "save", None, said.as_ref().copied().map_err(String::as_str));
         result
     }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tree::{Content, Schema, Tree, json, set_lines, words};
+use tree::{Change, Content, Defaults, Schema, Tree, json, set_lines, words};
 
 /// Earlier configurations that are kept.
 pub const KEPT: usize = 50;
@@ -19,6 +19,8 @@ pub const KEPT: usize = 50;
 const TEMPORARY: &str = ".journal-";
 /// Bytes of changes after which a snapshot is due, where the last one was not larger.
 const DUE: u64 = 1 << 20;
+/// Changes of one apply that are kept line by line; of more the whole configuration is kept.
+const MOST_LINES: usize = 10_000;
 /// Changes after which a snapshot is due.
 const DUE_CHANGES: u64 = 25;
 
@@ -69,8 +71,8 @@ pub struct Unconfirmed {
 enum Way {
     /// `set` and `del` lines.
     Lines(Vec<String>),
-    /// All of the other one, RFC 7951 JSON.
-    Whole(serde_json::Value),
+    /// All of the other one, a text in RFC 7951 JSON.
+    Whole(String),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -93,7 +95,8 @@ struct SnapshotFile {
     startup: String,
     /// Of the kernel: a machine that was started again begins with startup.
     boot: String,
-    configuration: serde_json::Value,
+    /// A text in RFC 7951 JSON.
+    configuration: String,
 }
 
 /// The journal cannot be read or written.
@@ -134,37 +137,42 @@ pub fn boot_id() -> String {
         .map_or_else(|_| String::new(), |id| id.trim().to_owned())
 }
 
-/// The `set` and `del` lines from one configuration to another.
-#[must_use]
-pub fn change_lines(from: &Tree, to: &Tree) -> Vec<String> {
-    let schema = from.schema();
+/// The `set` and `del` lines of a difference.
+pub(super) fn lines_of<'c>(schema: &Schema, changes: impl IntoIterator<Item = &'c Change>) -> impl Iterator<Item = String> {
     let mut gone: Option<tree::Path> = None;
-    let mut lines = Vec::new();
-    for change in tree::diff(from, to) {
+    changes.into_iter().filter_map(move |change| {
         // What is below something that goes, goes with it.
         if gone.as_ref().is_some_and(|gone| change.path.is_within(gone)) {
-            continue;
+            return None;
         }
         let path = change.path.words(schema);
-        match change.after {
+        match &change.after {
             None => {
-                lines.push(format!("del {path}"));
-                gone = Some(change.path);
+                gone = Some(change.path.clone());
+                Some(format!("del {path}"))
             }
-            Some(Content::Value(value)) => lines.push(format!("set {path} {}", words::quote(&value))),
-            Some(Content::There) => lines.push(format!("set {path}")),
-            Some(Content::Order(_)) => {}
+            Some(Content::Value(value)) => Some(format!("set {path} {}", words::quote(value))),
+            Some(Content::There) => Some(format!("set {path}")),
+            Some(Content::Order(_)) => None,
         }
-    }
-    lines
+    })
 }
 
 fn way(from: &Tree, to: &Tree) -> Way {
-    let lines = change_lines(from, to);
+    let whole = || Way::Whole(text_of(to));
+    let changes = tree::diff(from, to);
+    if changes.len() > MOST_LINES {
+        return whole();
+    }
+    let lines: Vec<String> = lines_of(from.schema(), &changes).collect();
     let mut there = from.clone();
     // Lines cannot say everything, such as another order of entries; then all of it is kept.
     let said = set_lines::read(&mut there, &lines.join("\n")).is_ok() && there == *to;
-    if said { Way::Lines(lines) } else { Way::Whole(json::value(to, &tree::Path::default())) }
+    if said { Way::Lines(lines) } else { whole() }
+}
+
+fn text_of(tree: &Tree) -> String {
+    json::write(tree, &tree::Path::default(), Defaults::Explicit)
 }
 
 fn go(from: &Tree, way: &Way) -> Result<Tree, String> {
@@ -174,12 +182,12 @@ fn go(from: &Tree, way: &Way) -> Result<Tree, String> {
             set_lines::read(&mut to, &lines.join("\n")).map_err(|fault| fault.to_string())?;
             Ok(to)
         }
-        Way::Whole(value) => whole(from.schema(), value),
+        Way::Whole(text) => whole(from.schema(), text),
     }
 }
 
-fn whole(schema: &Arc<Schema>, value: &serde_json::Value) -> Result<Tree, String> {
-    json::read_at(schema, &tree::Path::default(), value)
+fn whole(schema: &Arc<Schema>, text: &str) -> Result<Tree, String> {
+    json::read(schema, text)
         .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
@@ -382,7 +390,7 @@ impl Journal {
             by: revision.by.clone(),
             startup: self.startup.clone(),
             boot: self.boot.clone(),
-            configuration: json::value(&revision.tree, &tree::Path::default()),
+            configuration: text_of(&revision.tree),
         };
         let size = self.write_file(&self.directory.join("running.json"), &file)?;
         self.snapshot = (revision.sequence, size);

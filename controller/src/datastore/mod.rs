@@ -249,6 +249,13 @@ impl Datastores {
         Candidate::of(self.running())
     }
 
+    /// A candidate that equals what running was when somebody read it.
+    #[must_use]
+    pub fn candidate_from(&self, before: Tree) -> Candidate {
+        let running = self.running();
+        if running.tree == before { Candidate::of(running) } else { Candidate::of_past(before, &running) }
+    }
+
     /// An earlier configuration, 0 being running.
     ///
     /// # Errors
@@ -389,10 +396,10 @@ impl Datastores {
             if pending.is_some() {
                 self.confirmed(journal, who).await?;
             }
-            return Ok(Applied { inserted: 0, modified: 0, deleted: 0, warnings: Vec::new() });
+            return Ok(Applied { confirmed: pending.is_some(), ..Applied::default() });
         }
         let (applied, site) = if same {
-            (Applied { inserted: 0, modified: 0, deleted: 0, warnings: Vec::new() }, site)
+            (Applied::default(), site)
         } else {
             let (yang, tree, before) = (self.yang.clone(), next.clone(), running.clone());
             let site = Arc::new(blocking(move || site_of(&yang, (&before.tree, &site), &tree)).await??);
@@ -420,8 +427,14 @@ impl Datastores {
             known.revisions.add(after.clone());
         }
         self.arm(who, &after);
-        let lines = journal::change_lines(&running.tree, &after.tree);
-        self.audit.record(who, "apply", options.comment.as_deref(), Ok(&lines));
+        let changes = tree::diff(&running.tree, &after.tree);
+        let lines: Vec<String> =
+            journal::lines_of(&self.schema, &changes).take(crate::audit::LINES).collect();
+        self.audit.changed(who, options.comment.as_deref(), &lines, changes.len());
+        applied.changes = changes.len();
+        // An apply that is none of its own confirms the one before.
+        applied.confirmed = pending.is_some() && after.unconfirmed.is_none();
+        drop(changes);
         // Nobody needs to listen.
         let _ = self.changes.send(Change { revision: after, before: running, session: who.session });
         Ok(applied)

@@ -176,7 +176,7 @@ impl<T: Target> Engine<T> {
             tracing::warn!("{error}; trying again");
         }
         let (inserted, modified, deleted) = tally(&updates);
-        Ok(Applied { inserted, modified, deleted, warnings })
+        Ok(Applied { inserted, modified, deleted, warnings, ..Applied::default() })
     }
 
     /// Takes a device as it is, with its numbers and the pairs that are up there.

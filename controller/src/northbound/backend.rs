@@ -85,10 +85,8 @@ impl<T: Target> Northbound<T> {
                         "{}: was changed by {} since this candidate was made",
                         conflict.words, conflict.by
                     );
-                    let mut error = RpcError::new(Tag::InUse, text);
-                    error.app_tag = Some("edit-conflict".to_owned());
-                    error.path = Some(ErrorPath::of(schema, &conflict.path));
-                    error
+                    let error = RpcError::new(Tag::InUse, text).app_tag("edit-conflict");
+                    error.at(ErrorPath::of(schema, &conflict.path))
                 });
                 Refusal(errors.collect())
             }
@@ -106,8 +104,7 @@ fn refusal_of(schema: &Schema, invalid: &Invalid) -> Refusal {
             let errors = faults.iter().map(|fault| {
                 let mut error = RpcError::new(tag_of(fault.kind), fault.to_string());
                 error.app_tag.clone_from(&fault.app_tag);
-                error.path = Some(ErrorPath::of(schema, &fault.at));
-                error
+                error.at(ErrorPath::of(schema, &fault.at))
             });
             Refusal(errors.collect())
         }
@@ -185,7 +182,7 @@ impl<T: Target> Backend for Northbound<T> {
     async fn open(&self, login: &Login) -> Result<u32, String> {
         let session = Session::new(login.user.clone(), login.role, &format!("netconf {}", login.from));
         let number = session.who.session;
-        self.desk.audit.record(&session.who, "login", None, Ok(&[]));
+        self.desk.audit.record(&session.who, "login", None, Ok(()));
         self.put_back(session);
         Ok(number)
     }
@@ -194,7 +191,7 @@ impl<T: Target> Backend for Northbound<T> {
         let session = self.sessions().remove(&caller.session);
         if let Some(session) = session {
             self.datastores().session_ended(&session.who).await;
-            self.desk.audit.record(&session.who, "logout", Some(&ending.to_string()), Ok(&[]));
+            self.desk.audit.record(&session.who, "logout", Some(&ending.to_string()), Ok(()));
         }
     }
 
@@ -227,14 +224,21 @@ impl<T: Target> Backend for Northbound<T> {
         Ok(tree)
     }
 
-    async fn write(&self, caller: &Caller, to: Datastore, tree: Tree) -> Result<(), Refusal> {
+    async fn write(
+        &self,
+        caller: &Caller,
+        to: Datastore,
+        tree: Tree,
+        before: Option<Tree>,
+    ) -> Result<(), Refusal> {
         let mut session = self.take(caller)?;
         let result = match to {
             Datastore::Startup => {
                 self.datastores().save_tree(&session.who, tree).await.map_err(|error| self.refusal(&error))
             }
             Datastore::Candidate | Datastore::Running => {
-                session.candidate_mut(self.datastores()).replace(tree);
+                // What others have applied since it was read is a conflict, not overwritten.
+                session.candidate_from(self.datastores(), before).replace(tree);
                 Ok(())
             }
         };
@@ -244,7 +248,7 @@ impl<T: Target> Backend for Northbound<T> {
 
     async fn remove_startup(&self, caller: &Caller) -> Result<(), Refusal> {
         let empty = Tree::new(self.datastores().schema().clone());
-        self.write(caller, Datastore::Startup, empty).await
+        self.write(caller, Datastore::Startup, empty, None).await
     }
 
     async fn validate(&self, _: &Caller, tree: &Tree) -> Result<(), Refusal> {

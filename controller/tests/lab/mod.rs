@@ -1,5 +1,7 @@
 //! A data plane of tables without wires: keep-alives come back by the pair's other port unless told not to.
 
+#![allow(dead_code, reason = "each test takes what it needs")]
+
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
