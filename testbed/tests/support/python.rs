@@ -10,7 +10,9 @@ pub fn python(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
     if let Err(reason) = &made
         && std::env::var_os("SLUICE_OFFLINE").is_none_or(|value| value != "1")
     {
-        panic!("{reason}\nthis test needs python3 with venv and pip, and PyPI; set SLUICE_OFFLINE=1 to go without");
+        panic!(
+            "{reason}\nthis test needs python3 with venv and pip, and PyPI; set SLUICE_OFFLINE=1 to go without"
+        );
     }
     made
 }
