@@ -44,13 +44,7 @@ impl Audit {
         self.line(who, action, comment, result.map(|()| json!({})));
     }
 
-    fn line(
-        &self,
-        who: &Who,
-        action: &str,
-        comment: Option<&str>,
-        result: Result<serde_json::Value, &str>,
-    ) {
+    fn line(&self, who: &Who, action: &str, comment: Option<&str>, result: Result<serde_json::Value, &str>) {
         let mut line = json!({
             "time": clock::calendar(clock::now()),
             "user": who.user,

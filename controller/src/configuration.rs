@@ -98,6 +98,13 @@ pub async fn answer(
         Request::Load { mode, text } => serde_json::to_value(load(datastores, session, mode, &text)?)?,
         Request::Rollback { number } => {
             let tree = datastores.revision(number)?.tree.clone();
+            if number == 0 {
+                // What others applied meanwhile is taken, so that it is no conflict any more.
+                let was = session.candidate_mut(datastores).tree().clone();
+                session.discard();
+                let changes = tree::diff(&was, &tree).len();
+                return Ok(Some(serde_json::to_value(changed(changes))?));
+            }
             serde_json::to_value(changed(session.candidate_mut(datastores).replace(tree)))?
         }
         Request::Discard => {

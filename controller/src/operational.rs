@@ -16,7 +16,12 @@ use crate::target::Target;
 fn part(schema: &Schema, node: NodeId, answer: &Value) -> Value {
     let mut inside = Map::new();
     for child in schema.below(Some(node)) {
-        let Some(value) = answer.get(&child.name).filter(|value| !value.is_null()) else { continue };
+        let value = match answer.get(&child.name) {
+            // A key has a value always.
+            None | Some(Value::Null) if schema.node(node).keys().contains(&child.id) => &json!("none"),
+            None | Some(Value::Null) => continue,
+            Some(value) => value,
+        };
         let value = match (&child.kind, value) {
             (Kind::Container { .. }, value) => part(schema, child.id, value),
             (Kind::List { .. }, Value::Array(items)) => {

@@ -41,10 +41,9 @@ fn entries(tree: &Tree) -> Vec<Entry> {
 
 #[test]
 fn examples_ask_for_the_same_entries_in_both_generations() {
-    for (today, early, notes) in [
-        ("site.json", "early/site.conf", 0),
-        ("two-units.json", "early/two-units.conf", 0),
-    ] {
+    for (today, early, notes) in
+        [("site.json", "early/site.conf", 0), ("two-units.json", "early/two-units.conf", 0)]
+    {
         let today = json::read(schema(), &example(today)).unwrap();
         let early = read(&example(early));
         assert_eq!(early.notes.len(), notes, "{:?}", early.notes);

@@ -57,7 +57,7 @@ async fn with_rebalance_only_the_down_pairs_buckets_move_and_come_back() {
     plane.freeze(port(&text, "pl2"));
     lab.until("moved", |lab| lab.pairs_up() == 3 && lab.plane.tables() == lab.wanted()).await;
     let moved = plane.tables();
-    let changed = home.rest.iter().filter(|(place, entry)| moved.get(*place) != Some(*entry)).count();
+    let changed = home.rest.iter().filter(|(place, entry)| moved.get(place) != Some(*entry)).count();
     assert_eq!(changed, 256 + 1, "a quarter of 1024 buckets, and the pair's state");
     plane.thaw(port(&text, "pl2"));
     lab.until("home", |lab| lab.plane.tables() == home).await;

@@ -84,7 +84,10 @@ fn a_kill_at_any_instant_leaves_a_change_whole_or_absent() {
         let daemon = Daemon::start(dir.path());
         until("primary", || daemon.target()["state"] == "primary" && daemon.target()["epoch"] != 0);
         let running = number_in(&daemon.ask(&Request::ShowConfiguration).unwrap()).unwrap();
-        assert!(running == before || running == asked.load(SeqCst), "{running}, not {before} or what was asked");
+        assert!(
+            running == before || running == asked.load(SeqCst),
+            "{running}, not {before} or what was asked"
+        );
         if round > 0 {
             if running == before { absent += 1 } else { changed += 1 }
         }

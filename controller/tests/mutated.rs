@@ -20,9 +20,30 @@ const EARLY: [&str; 2] = [
 ];
 /// Texts that are likely to hurt.
 const SPICE: [&str; 24] = [
-    "\0", "\u{feff}", "{", "}", "[", "]", "\"", "\\", "<", ">", "&", "<!DOCTYPE a [<!ENTITY b \"c\">]>", "&b;",
-    "<port><name>p2</name><name>p1</name></port>", "null", "-1", "99999999999999999999", "1e9", "\n", "set ", "del ",
-    "{\"port\": [[[[[[[[", "\u{202e}", "nc:operation=\"delete\"",
+    "\0",
+    "\u{feff}",
+    "{",
+    "}",
+    "[",
+    "]",
+    "\"",
+    "\\",
+    "<",
+    ">",
+    "&",
+    "<!DOCTYPE a [<!ENTITY b \"c\">]>",
+    "&b;",
+    "<port><name>p2</name><name>p1</name></port>",
+    "null",
+    "-1",
+    "99999999999999999999",
+    "1e9",
+    "\n",
+    "set ",
+    "del ",
+    "{\"port\": [[[[[[[[",
+    "\u{202e}",
+    "nc:operation=\"delete\"",
 ];
 
 /// Repeatable numbers.
@@ -47,8 +68,20 @@ fn boundary(text: &str, mut at: usize) -> usize {
 /// One to four damages.
 fn damaged(text: &str, other: &str, numbers: &mut Numbers) -> String {
     let mut text = text.to_owned();
+    if numbers.below(3) > 0 {
+        // A slip of the finger: what it is in stays readable more often than not.
+        for _ in 0..=numbers.below(2) {
+            let letters: Vec<usize> =
+                text.char_indices().filter(|(_, c)| c.is_ascii_alphanumeric()).map(|(at, _)| at).collect();
+            let at = letters[numbers.below(letters.len())];
+            let with = ["0", "1", "7", "a", "f", "", ".", "99"][numbers.below(8)];
+            text.replace_range(at..=at, with);
+        }
+        return text;
+    }
     for _ in 0..=numbers.below(4) {
-        let mut cut = [numbers.below(text.len() + 1), numbers.below(text.len() + 1)].map(|at| boundary(&text, at));
+        let mut cut =
+            [numbers.below(text.len() + 1), numbers.below(text.len() + 1)].map(|at| boundary(&text, at));
         cut.sort_unstable();
         let [from, to] = cut;
         let near = boundary(&text, to.min(from + numbers.below(40)));
@@ -115,7 +148,10 @@ fn damaged_files_are_read_or_refused_with_a_reason() {
             },
         }
     }
-    assert!(refused > 1000 && invalid > 1000 && fine > 1000, "{refused} refused, {invalid} invalid, {fine} fine");
+    assert!(
+        refused > 300 && invalid > 300 && fine > 300,
+        "{refused} refused, {invalid} invalid, {fine} fine"
+    );
 }
 
 #[test]

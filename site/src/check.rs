@@ -334,8 +334,7 @@ impl Site {
     }
 }
 
-fn read<'de, T: Deserialize<'de>>(deserializer: impl Deserializer<'de>) -> Result<T, SiteError>
-{
+fn read<'de, T: Deserialize<'de>>(deserializer: impl Deserializer<'de>) -> Result<T, SiteError> {
     serde_path_to_error::deserialize(deserializer).map_err(|error| {
         let path = error.path().to_string();
         let at = if path == "." { String::new() } else { format!("at {path}: ") };
@@ -386,11 +385,8 @@ impl Check {
     }
 
     fn site(&mut self, tree: &Tree) -> Site {
-        for (name, part) in [
-            ("snmp", &tree.snmp),
-            ("prometheus", &tree.prometheus),
-            ("logger", &tree.logger),
-        ] {
+        for (name, part) in [("snmp", &tree.snmp), ("prometheus", &tree.prometheus), ("logger", &tree.logger)]
+        {
             if part.is_some() {
                 self.warn(name, "is kept but has no effect in this version");
             }
@@ -764,7 +760,13 @@ impl Check {
         flows
     }
 
-    fn flow_into(&mut self, flows: &mut Flows, tree: &FlowTree, links: &[Link], units: &BTreeMap<String, Unit>) {
+    fn flow_into(
+        &mut self,
+        flows: &mut Flows,
+        tree: &FlowTree,
+        links: &[Link],
+        units: &BTreeMap<String, Unit>,
+    ) {
         let flow = self.flow(tree, links, units);
         if flows.insert(tree.name.clone(), Arc::new(flow)).is_some() {
             let path = format!("ecofilter-balancer flow {}", tree.name);

@@ -97,9 +97,7 @@ fn keep_or_give<N: Ord + Clone, I: Ord + Copy>(
         names.iter().filter_map(|name| previous.get(name).map(|id| (name.clone(), *id))).collect();
     let taken: BTreeSet<I> = given.values().copied().collect();
     let all = || (0..).map_while(&id).filter(|id| !taken.contains(id));
-    let mut free = all()
-        .filter(|id| !retired.contains(id))
-        .chain(all().filter(|id| retired.contains(id)));
+    let mut free = all().filter(|id| !retired.contains(id)).chain(all().filter(|id| retired.contains(id)));
     for name in names {
         if !given.contains_key(&name)
             && let Some(id) = free.next()

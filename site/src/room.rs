@@ -49,7 +49,8 @@ pub(crate) fn faults(
     let advice = "use fewer units, cores or buckets";
     check("ecofilter-balancer ecofilter-unit", what, &tables::BUCKETS, buckets, advice);
     for family in Family::BOTH {
-        let of_family = || flows.values().filter(move |flow| flow.matches.iter().any(|(of, _)| *of == family));
+        let of_family =
+            || flows.values().filter(move |flow| flow.matches.iter().any(|(of, _)| *of == family));
         let entries = of_family().map(|flow| flow.links.len().max(1)).sum();
         let Some(table) = tables::by_id(family.table()) else { continue };
         let what = format!("{} rules", grouped(of_family().count()));

@@ -452,6 +452,9 @@ impl State {
     }
 }
 
+/// A port and what sends by it.
+type PortSender = (PortId, Box<dyn Sender>);
+
 impl OpenPort {
     fn named(&self) -> (PortId, String) {
         (self.spec.id, self.spec.interface.clone())
@@ -467,7 +470,7 @@ impl OpenPort {
         Ok(receiver.map(|receiver| Inlet { port, interface, receiver }))
     }
 
-    fn sender(&self) -> Result<Option<(PortId, Box<dyn Sender>)>, RunError> {
+    fn sender(&self) -> Result<Option<PortSender>, RunError> {
         Ok(self.half(Port::sender)?.map(|sender| (self.spec.id, sender)))
     }
 

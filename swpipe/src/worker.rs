@@ -201,12 +201,15 @@ pub struct OldHalves {
     pub senders: PortSenders,
 }
 
+/// An exchange, and where what it gives back goes.
+type Asked = (Exchange, mpsc::Sender<OldHalves>);
+
 /// Exchanges that a worker has not taken up yet.
 pub struct Mailbox {
     /// All that is looked at while there are none.
     full: AtomicBool,
     /// `None` once the worker has ended.
-    exchanges: Mutex<Option<Vec<(Exchange, mpsc::Sender<OldHalves>)>>>,
+    exchanges: Mutex<Option<Vec<Asked>>>,
     /// Ends the worker's wait for frames.
     bell: OwnedFd,
 }
@@ -235,11 +238,11 @@ impl Mailbox {
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
-    fn exchanges(&self) -> MutexGuard<'_, Option<Vec<(Exchange, mpsc::Sender<OldHalves>)>>> {
+    fn exchanges(&self) -> MutexGuard<'_, Option<Vec<Asked>>> {
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self) -> Vec<(Exchange, mpsc::Sender<OldHalves>)> {
+    fn take(&self) -> Vec<Asked> {
         let _ = rustix::io::read(&self.bell, &mut [0_u8; 8]);
         let mut exchanges = self.exchanges();
         self.full.store(false, Relaxed);

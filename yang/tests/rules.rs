@@ -111,7 +111,9 @@ fn musts() -> Vec<Case> {
         ),
         case(
             vec![("/sluice:prometheus".to_owned(), json!({"enabled": true}))],
-            &["prometheus enabled: \"true\": is not supported by this version; leave it out or set it to false"],
+            &[
+                "prometheus enabled: \"true\": is not supported by this version; leave it out or set it to false",
+            ],
             Must,
             "not-supported",
         ),

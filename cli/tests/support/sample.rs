@@ -323,5 +323,12 @@ pub fn lookup() -> Lookup {
 }
 
 pub fn applied() -> Applied {
-    Applied { inserted: 12, modified: 3, deleted: 0, warnings: vec!["link2 has no rule".into()], changes: 4, confirmed: false }
+    Applied {
+        inserted: 12,
+        modified: 3,
+        deleted: 0,
+        warnings: vec!["link2 has no rule".into()],
+        changes: 4,
+        confirmed: false,
+    }
 }

@@ -80,6 +80,8 @@ enum Way {
 struct ChangeFile {
     sequence: u64,
     by: Authorship,
+    /// Of the configuration before.
+    before_by: Authorship,
     redo: Way,
     undo: Way,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,7 +140,10 @@ pub fn boot_id() -> String {
 }
 
 /// The `set` and `del` lines of a difference.
-pub(super) fn lines_of<'c>(schema: &Schema, changes: impl IntoIterator<Item = &'c Change>) -> impl Iterator<Item = String> {
+pub(super) fn lines_of<'c>(
+    schema: &Schema,
+    changes: impl IntoIterator<Item = &'c Change>,
+) -> impl Iterator<Item = String> {
     let mut gone: Option<tree::Path> = None;
     changes.into_iter().filter_map(move |change| {
         // What is below something that goes, goes with it.
@@ -314,7 +319,7 @@ impl Journal {
             let Ok(before) = go(&at, &file.undo) else { break };
             at = before;
             sequence -= 1;
-            by = Authorship { user: "-".to_owned(), origin: "-".to_owned(), ..file.by };
+            by = file.before_by;
         }
         if back.is_empty() || back.last().is_some_and(|oldest| oldest.sequence != sequence) {
             back.push(Revision { sequence, by, tree: at, unconfirmed: None });
@@ -341,6 +346,7 @@ impl Journal {
         let file = ChangeFile {
             sequence: after.sequence,
             by: after.by.clone(),
+            before_by: before.by.clone(),
             redo: way(&before.tree, &after.tree),
             undo: way(&after.tree, &before.tree),
             unconfirmed: after.unconfirmed.clone(),

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use api::{Applied, Event, Request, Response, UnitMode};
-use controller::clock;
 use controller::access::Access;
 use controller::audit::Audit;
 use controller::carriers;
+use controller::clock;
 use controller::datastore::{Beginning, Datastores};
 use controller::difference::Tables;
 use controller::engine::{Command, Engine, EngineError};
@@ -257,8 +257,7 @@ impl Lab {
             Engine::new(target.clone(), keepalives.clone(), events.clone(), state_dir, kept, site, None);
         let (commands, received) = mpsc::channel(16);
         let audit = Arc::new(Audit::open(state).unwrap());
-        let datastores =
-            Datastores::new(yang, commands.clone(), events.clone(), audit.clone(), beginning);
+        let datastores = Datastores::new(yang, commands.clone(), events.clone(), audit.clone(), beginning);
         let desk = Arc::new(Desk {
             target,
             view: engine.view(),

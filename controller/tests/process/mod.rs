@@ -122,4 +122,3 @@ pub(crate) fn site_dir(text: &str) -> tempfile::TempDir {
     std::fs::write(dir.path().join("site.json"), text).unwrap();
     dir
 }
-

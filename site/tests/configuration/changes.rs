@@ -45,9 +45,10 @@ fn effects_say_whose_sessions_move() {
     let site = good(&example());
     let effects = |pointer: &str, value: Value| site.effects(&good(&with(example(), &at(pointer), value)));
     assert_eq!(site.effects(&site), [""; 0]);
-    assert_eq!(effects("/balancing-method", json!("layer-4")), [
-        "moves all sessions of unit main (another balancing-method)"
-    ]);
+    assert_eq!(
+        effects("/balancing-method", json!("layer-4")),
+        ["moves all sessions of unit main (another balancing-method)"]
+    );
     let cores = effects("/ecofilter-unit/0/cores", json!(16));
     assert!(cores[0].starts_with("moves") && cores[0].contains("unit main"), "{cores:?}");
     let mode = effects("/steering-header/mode", json!("dot1q"));

@@ -1,12 +1,12 @@
 //! Configurations: good ones, bad ones, and what they ask of the tables.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may fail loudly")]
 
+mod changes;
 mod entries;
 mod generate;
 mod numbers;
 mod refusals;
 mod shape;
-mod changes;
 mod warnings;
 
 use serde_json::Value;

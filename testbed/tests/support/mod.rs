@@ -61,7 +61,17 @@ impl Machine {
     pub fn start() -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_testbed"));
         command
-            .args(["held", "unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--mount-proc"])
+            .args([
+                "held",
+                "unshare",
+                "--net",
+                "--mount",
+                "--uts",
+                "--ipc",
+                "--pid",
+                "--fork",
+                "--mount-proc",
+            ])
             .args(["--kill-child=KILL", "bash"])
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/machine.sh"))
             .env("BINARIES", binaries())
@@ -83,7 +93,16 @@ impl Machine {
         command
             .args(["--target", &self.pid.to_string()])
             .args(["--net", "--mount", "--uts", "--ipc", "--pid", "--"])
-            .args(["env", "-C", HOME, "-i", &format!("HOME={HOME}"), "USER=root", "LANG=C.UTF-8", "TERM=xterm"])
+            .args([
+                "env",
+                "-C",
+                HOME,
+                "-i",
+                &format!("HOME={HOME}"),
+                "USER=root",
+                "LANG=C.UTF-8",
+                "TERM=xterm",
+            ])
             .arg("PATH=/run/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
             .arg(program);
         command

@@ -18,7 +18,9 @@ fn or_offline<T>(made: Result<T, String>) -> Result<T, String> {
     if let Err(reason) = &made
         && std::env::var_os("SLUICE_OFFLINE").is_none_or(|value| value != "1")
     {
-        panic!("{reason}\nthis test needs python3 with venv and pip, and PyPI; set SLUICE_OFFLINE=1 to go without");
+        panic!(
+            "{reason}\nthis test needs python3 with venv and pip, and PyPI; set SLUICE_OFFLINE=1 to go without"
+        );
     }
     made
 }
