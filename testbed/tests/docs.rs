@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use support::page::{Block, Page, missing};
 use support::python::ansible;
-use support::{Machine, Said, can_run};
+use support::{Machine, Said, can_run, repository};
 
 /// How long what is looked at may take to look so.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -128,4 +128,25 @@ fn the_page_on_netconf_works_with_clients_that_nobody_here_wrote() {
         }
     }
     follow(&machine, &page);
+}
+
+#[test]
+fn commands_in_the_readme_run_and_have_json() {
+    if !can_run("commands_in_the_readme_run_and_have_json") {
+        return;
+    }
+    let machine = with_first_site();
+    let readme = std::fs::read_to_string(repository().join("README.md")).unwrap();
+    let commands: Vec<&str> = readme
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .map(|line| line.split('#').next().unwrap_or_default().trim())
+        .filter(|line| line.starts_with("show ") || line.starts_with("call "))
+        .collect();
+    assert!(commands.len() > 4, "{commands:?}");
+    for command in commands {
+        assert!(!machine.ask(command).is_empty(), "{command}");
+        let json = machine.ask(&format!("{command} | json"));
+        serde_json::from_str::<serde_json::Value>(&json).unwrap_or_else(|error| panic!("{command}: {error}"));
+    }
 }
