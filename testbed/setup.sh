@@ -26,7 +26,23 @@ python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
 # libyang is built from its sources with it.
 [ -e /usr/include/pcre2.h ] || missing+=(libpcre2-dev)
 
-[ ${#missing[@]} -eq 0 ] && exit 0
+# OpenSSH's server for one test: unpacked beside the build, not installed, so that no machine gets a server from here.
+unpack_sshd() {
+    [ -e /usr/sbin/sshd ] || [ -e "$sshd/usr/sbin/sshd" ] && return
+    mkdir -p "$sshd"
+    download() { (cd "$sshd" && apt-get download -qq openssh-server libwrap0 2>/dev/null); }
+    if download || { [ "$(id -u)" -eq 0 ] && apt-get update -qq && download; }; then
+        for package in "$sshd"/*.deb; do dpkg-deb --extract "$package" "$sshd"; done
+    else
+        echo "setup: openssh-server cannot be had; the test of ssh logins will be skipped" >&2
+    fi
+}
+sshd="$(cd "$(dirname "$0")/.." && pwd)/target/openssh"
+
+if [ ${#missing[@]} -eq 0 ]; then
+    unpack_sshd
+    exit 0
+fi
 if [ "$(id -u)" -ne 0 ]; then
     echo "setup: these Debian packages are missing: ${missing[*]} (apt-get install ${missing[*]})" >&2
     exit 1
@@ -36,3 +52,4 @@ export DEBIAN_FRONTEND=noninteractive
 # iperf3's package would ask whether to run a server.
 apt-get update -qq
 apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+unpack_sshd

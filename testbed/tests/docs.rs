@@ -11,7 +11,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use support::page::{Block, Page, missing};
-use support::python::python;
+use support::python::ansible;
 use support::{Machine, Said, can_run};
 
 /// How long what is looked at may take to look so.
@@ -108,14 +108,23 @@ fn the_page_on_netconf_works_with_clients_that_nobody_here_wrote() {
     }
     let machine = with_first_site();
     let mut page = Page::read("docs/netconf.md");
-    match python("ncclient", &["ncclient==0.7.1"]) {
-        Ok(python) => {
-            let link = format!("ln -sf {} /run/bin/python3", python.display());
-            assert_eq!(machine.shell(&link).status, Some(0));
+    match ansible() {
+        Ok((python, collections)) => {
+            let playbook = python.with_file_name("ansible-playbook");
+            machine.program("python3", &format!("exec {} \"$@\"", python.display()));
+            machine.program(
+                "ansible-playbook",
+                &format!(
+                    "ANSIBLE_COLLECTIONS_PATH={} exec {} \"$@\"",
+                    collections.display(),
+                    playbook.display()
+                ),
+            );
         }
         Err(reason) => {
-            eprintln!("SKIPPED the examples in Python of docs/netconf.md: {reason}");
-            page.blocks.retain(|block| block.language != "python");
+            eprintln!("SKIPPED the examples in Python and for Ansible of docs/netconf.md: {reason}");
+            page.without("python");
+            page.without_section("Ansible");
         }
     }
     follow(&machine, &page);

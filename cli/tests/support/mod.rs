@@ -4,6 +4,7 @@
 pub mod device;
 pub mod operator;
 pub mod sample;
+pub mod terminal;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;

@@ -16,9 +16,9 @@ ln -s "$REPOSITORY/configs" /run/home/root/configs
 hostname device
 
 # --- programs
-for program in sluiced sluice swpipe; do
-    ln -s "$BINARIES/$program" "/run/bin/$program"
-done
+ln -s "$BINARIES/sluiced" "$BINARIES/swpipe" /run/bin
+# Users other than root run it as well, who may not see where it was built.
+cp "$BINARIES/sluice" /run/bin
 # There is no systemd here: the verbs that pages use, for the one unit, by its unit file. The pipeline runs in sluiced.
 cat > /run/bin/systemctl <<'END'
 #!/bin/bash

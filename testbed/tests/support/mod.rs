@@ -11,10 +11,12 @@
 
 pub mod page;
 pub mod python;
+#[path = "../../../cli/tests/support/terminal.rs"]
+pub mod terminal;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a busy machine.
@@ -113,6 +115,14 @@ impl Machine {
         Said::of(command, "")
     }
 
+    /// Puts a program, a line for sh, onto the machine.
+    pub fn program(&self, name: &str, line: &str) {
+        let mut tee = self.command("tee");
+        tee.arg(format!("/run/bin/{name}"));
+        assert_eq!(Said::of(tee, &format!("#!/bin/sh\n{line}\n")).status, Some(0));
+        assert_eq!(self.shell(&format!("chmod +x /run/bin/{name}")).status, Some(0));
+    }
+
     /// Gives lines to `sluice` on standard input.
     pub fn sluice(&self, lines: &str) -> Said {
         Said::of(self.command("sluice"), lines)
@@ -169,6 +179,15 @@ impl Said {
     }
 }
 
+/// Waits until something is so.
+pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let end = Instant::now() + DEADLINE;
+    while !done() {
+        assert!(Instant::now() < end, "{what}: not in time");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 fn wait(child: &mut Child) -> Option<i32> {
     let end = Instant::now() + DEADLINE;
     loop {
@@ -182,9 +201,4 @@ fn wait(child: &mut Child) -> Option<i32> {
             None => std::thread::sleep(Duration::from_millis(10)),
         }
     }
-}
-
-/// Output of a program that ended well.
-pub fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -39,6 +39,20 @@ impl Page {
         format!("{}:{} ({})", self.name, block.line, block.heading)
     }
 
+    /// Leaves out blocks of a language, and what they say.
+    pub fn without(&mut self, language: &str) {
+        let mut said = false;
+        self.blocks.retain(|block| {
+            said = block.language == language || (said && block.language == "text");
+            !said
+        });
+    }
+
+    /// Leaves out a section.
+    pub fn without_section(&mut self, heading: &str) {
+        self.blocks.retain(|block| block.heading != heading);
+    }
+
     /// The page up to the end of its first section with blocks.
     pub fn first_section(mut self) -> Self {
         let heading = self.blocks[0].heading.clone();
