@@ -403,7 +403,8 @@ mod tests {
             let mut rules = Ordered::<1>::default();
             let mut model: Vec<(i32, u64, u32)> = Vec::new();
             let mut next = 0;
-            let mut before: Option<(Ordered<1>, Vec<(i32, u64, u32)>)> = None;
+            type Order = Vec<(i32, u64, u32)>;
+            let mut before: Option<(Ordered<1>, Order)> = None;
             for step in steps {
                 match step {
                     Step::Set(priority) => {
