@@ -5,7 +5,7 @@ use serde_json::Value;
 use tree::{Defaults, Path, Tree, json, line, set_lines, xml};
 
 use crate::access;
-use crate::datastore::{ApplyError, Datastores, Options, read_text};
+use crate::datastore::{ApplyError, Datastores, Options, read_text, xml_document};
 use crate::early;
 use crate::session::Session;
 
@@ -77,6 +77,7 @@ pub async fn answer(
             Value::String(match format {
                 Format::Set => set_lines::write(&tree, &at),
                 Format::Json => json::write(&tree, &at, defaults),
+                Format::Xml if at.is_empty() => xml_document(&tree, defaults),
                 Format::Xml => xml::write(&tree, &at, defaults),
             })
         }

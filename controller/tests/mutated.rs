@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use controller::datastore::{read_text, site_of};
+use controller::datastore::{read_text, site_of, xml_document};
 use controller::early;
 use site::Site;
-use tree::{Defaults, Path, Tree, json, set_lines, xml};
+use tree::{Defaults, Path, Tree, json, set_lines};
 use yang::Yang;
 
 const FILES: u64 = 20_000;
@@ -118,8 +118,12 @@ fn damaged_files_are_read_or_refused_with_a_reason() {
     for site in SITES {
         let tree = json::read(&schema, site).unwrap();
         texts.push(json::write(&tree, &whole, Defaults::Explicit));
-        texts.push(xml::write(&tree, &whole, Defaults::Explicit));
+        texts.push(xml_document(&tree, Defaults::Explicit));
         texts.push(set_lines::write(&tree, &whole));
+        // What is written is what was read, in each format.
+        for text in &texts[texts.len() - 3..] {
+            assert_eq!(read_text(&schema, text).unwrap(), tree);
+        }
     }
     let empty = (Tree::new(schema.clone()), Arc::new(Site::from_json("{}").unwrap()));
     let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);

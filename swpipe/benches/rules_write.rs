@@ -1,12 +1,16 @@
-//! What a P4Runtime client waits for while the pipeline has 100,000 flow rules: all of them in one write, then a
-//! write of one rule at the top, in the middle and at the bottom of the priorities, and a read of everything. Each
-//! flow is an entry of `rules_v4` and one of `rules_v6`.
+//! What a P4Runtime client waits for where the pipeline has 100,000 flow rules: all of them in one write, a write
+//! of one flow more at the top, in the middle and at the bottom of the priorities, a read of everything; and what
+//! memory `swpipe run` has then. Each flow is an entry of `rules_v4` and one of `rules_v6`.
 //!
-//! The client is in the same process, on a connection of its own; keep-alives are handed to it all the while.
+//! A write of one flow is to take 50 ms at most. Keep-alives are handed to the client all the while.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs, reason = "a bench")]
 
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
@@ -23,6 +27,8 @@ use tokio::runtime::Runtime;
 
 /// Flows; entries are twice as many.
 const FLOWS: u32 = 100_000;
+/// Above all flows, among them, and below them.
+const PRIORITIES: [(&str, i32); 3] = [("the top", 1_000_000), ("the middle", 50_001), ("the bottom", 1)];
 /// Between two keep-alives: 100 pairs, both ways, every 10 ms.
 const KEEP_ALIVES_EVERY: Duration = Duration::from_micros(50);
 
@@ -42,17 +48,44 @@ fn flow(number: u32, priority: i32) -> [Entry; 2] {
     })
 }
 
-fn flows() -> impl Iterator<Item = Entry> {
-    (0..FLOWS).flat_map(|number| flow(number, i32::try_from(number).unwrap_or(0) + 2))
+/// All flows, each of a priority of its own or all of the same.
+fn flows(one_priority: bool) -> impl Iterator<Item = Update> {
+    let priority = move |number| if one_priority { 50_001 } else { i32::try_from(number).unwrap_or(0) + 2 };
+    (0..FLOWS).flat_map(move |number| flow(number, priority(number))).map(Update::Insert)
 }
 
-/// A server with a controller, and another that receives keep-alives as fast as many pairs send them.
+async fn connect(target: &Target, election: Option<ElectionId>) -> (Session, Inbox) {
+    let options = Options {
+        batch: 1 << 20,
+        batch_bytes: 60 << 20,
+        call_deadline: Duration::from_secs(60),
+        ..Options::new(1, election)
+    };
+    Session::connect(target, options).await.unwrap()
+}
+
+async fn primary(target: &Target) -> (Session, Inbox) {
+    let (session, inbox) = connect(target, Some(ElectionId(1))).await;
+    let program = ForwardingPipelineConfig::new(p4info(), vec![], 1);
+    session.set_pipeline(PipelineAction::VerifyAndCommit, Some(program)).await.unwrap();
+    (session, inbox)
+}
+
+async fn write(session: &Session, updates: impl Iterator<Item = Update>) -> Duration {
+    let wire = updates.map(|update| update_to_wire(&update)).collect();
+    let begun = Instant::now();
+    session.write(wire, Atomicity::DataplaneAtomic).await.unwrap();
+    begun.elapsed()
+}
+
+/// A server, its primary, and keep-alives that go to it as fast as many pairs send them.
 struct Bench {
     runtime: Runtime,
+    target: Target,
     session: Session,
     _inbox: Inbox,
     stop: Arc<AtomicBool>,
-    probing: Option<std::thread::JoinHandle<u64>>,
+    probing: Option<JoinHandle<u64>>,
 }
 
 impl Bench {
@@ -61,18 +94,10 @@ impl Bench {
             tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
         let server = Server::new(Arc::new(Device::default()), 1, None);
         let deliver = server.deliver();
-        let (session, inbox) = runtime.block_on(async {
+        let (target, (session, inbox)) = runtime.block_on(async {
             let target = Target::dial("bench", server.connector());
-            let options = Options {
-                batch: 1 << 20,
-                batch_bytes: 60 << 20,
-                call_deadline: Duration::from_secs(60),
-                ..Options::new(1, Some(ElectionId(1)))
-            };
-            let (session, inbox) = Session::connect(&target, options).await.unwrap();
-            let program = ForwardingPipelineConfig::new(p4info(), vec![], 1);
-            session.set_pipeline(PipelineAction::VerifyAndCommit, Some(program)).await.unwrap();
-            (session, inbox)
+            let primary = primary(&target).await;
+            (target, primary)
         });
         let stop = Arc::new(AtomicBool::new(false));
         let probing = std::thread::spawn({
@@ -86,14 +111,31 @@ impl Bench {
                 delivered
             }
         });
-        Bench { runtime, session, _inbox: inbox, stop, probing: Some(probing) }
+        Bench { runtime, target, session, _inbox: inbox, stop, probing: Some(probing) }
     }
 
-    fn write(&self, updates: impl Iterator<Item = Update>) -> Duration {
-        let wire = updates.map(|update| update_to_wire(&update)).collect();
-        let begun = Instant::now();
-        self.runtime.block_on(self.session.write(wire, Atomicity::DataplaneAtomic)).unwrap();
-        begun.elapsed()
+    /// Inserts, modifies and deletes one flow; how long each took.
+    fn round(&self, priority: i32) -> [Duration; 3] {
+        let one = flow(FLOWS, priority);
+        let other = one.clone().map(|entry| Entry { metadata: b"another".to_vec(), ..entry });
+        self.runtime.block_on(async {
+            [
+                write(&self.session, one.iter().cloned().map(Update::Insert)).await,
+                write(&self.session, other.into_iter().map(Update::Modify)).await,
+                write(&self.session, one.into_iter().map(Update::Delete)).await,
+            ]
+        })
+    }
+
+    /// The slowest of many writes of one flow while another client reads everything all the time.
+    fn slowest_during_reads(&self) -> Duration {
+        let (backup, _inbox) = self.runtime.block_on(connect(&self.target, None));
+        let reading = self.runtime.spawn(async move { while backup.read(every_entry()).await.is_ok() {} });
+        let rounds = (0..100).flat_map(|_| PRIORITIES.map(|(_, priority)| self.round(priority)));
+        let slowest = rounds.flatten().max().unwrap_or_default();
+        assert!(!reading.is_finished(), "a read failed");
+        reading.abort();
+        slowest
     }
 }
 
@@ -106,51 +148,67 @@ impl Drop for Bench {
     }
 }
 
-/// Memory of this process, MiB.
-fn resident() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+/// Memory of a process, MiB.
+fn resident(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1024
 }
 
+/// What all flows take of the program's memory.
+fn memory_of_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("p4.sock");
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/examples/site.json");
+    let mut process = std::process::Command::new(env!("CARGO_BIN_EXE_swpipe"))
+        .args(["run", "--config", config.to_str().unwrap()])
+        .args(["--listen", &format!("unix:{}", socket.display())])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().contains("ready")), "it did not start");
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        let (session, _inbox) = primary(&Target::Unix(socket.clone())).await;
+        let before = resident(process.id());
+        let spent = write(&session, flows(false)).await;
+        let written = resident(process.id());
+        let begun = Instant::now();
+        let read = session.read(every_entry()).await.unwrap().len();
+        println!(
+            "swpipe run: {FLOWS} flows in one write {spent:?}, {read} entries read {:?}; memory {before} -> {written} \
+             -> {} MiB",
+            begun.elapsed(),
+            resident(process.id()),
+        );
+    });
+    process.kill().unwrap();
+    process.wait().unwrap();
+}
+
 fn rules_write(criterion: &mut Criterion) {
-    let bench = Bench::new();
-    let before = resident();
-    let all = bench.write(flows().map(Update::Insert));
-    println!("{FLOWS} flows in one write: {all:?}; memory {before} -> {} MiB", resident());
-    let mut group = criterion.benchmark_group("rules_write");
-    group.sample_size(20);
-    for (name, priority) in [("highest", 1_000_000), ("middle", 50_001), ("lowest", 1)] {
-        let one = flow(FLOWS, priority);
-        let other = one.clone().map(|entry| Entry { metadata: b"another".to_vec(), ..entry });
-        let step = |kind: &'static str| {
-            let (bench, one, other) = (&bench, &one, &other);
-            move |bencher: &mut criterion::Bencher<'_>| {
-                bencher.iter_custom(|rounds| {
-                    let mut spent = Duration::ZERO;
-                    for _ in 0..rounds {
-                        let insert = bench.write(one.iter().cloned().map(Update::Insert));
-                        let modify = bench.write(other.iter().cloned().map(Update::Modify));
-                        let delete = bench.write(one.iter().cloned().map(Update::Delete));
-                        spent += match kind {
-                            "insert" => insert,
-                            "modify" => modify,
-                            _ => delete,
-                        };
-                    }
-                    spent
+    memory_of_the_program();
+    for (spread, one_priority) in [("", false), (" of one priority", true)] {
+        let bench = Bench::new();
+        let all = bench.runtime.block_on(write(&bench.session, flows(one_priority)));
+        println!("{FLOWS} flows{spread} in one write: {all:?}");
+        let mut group = criterion.benchmark_group(format!("beside {FLOWS} flows{spread}"));
+        group.sample_size(20);
+        for (name, priority) in PRIORITIES {
+            for (at, kind) in ["insert", "modify", "delete"].into_iter().enumerate() {
+                group.bench_function(format!("{kind} at {name}"), |bencher| {
+                    bencher.iter_custom(|rounds| (0..rounds).map(|_| bench.round(priority)[at]).sum());
                 });
             }
-        };
-        for kind in ["insert", "modify", "delete"] {
-            group.bench_function(format!("{kind} one of {FLOWS}, {name} priority"), step(kind));
         }
+        group.sample_size(10);
+        group.bench_function("read all", |bencher| {
+            bencher.iter(|| bench.runtime.block_on(bench.session.read(every_entry())).unwrap().len());
+        });
+        group.finish();
+        println!("slowest write of 900 while all is read: {:?}", bench.slowest_during_reads());
     }
-    group.bench_function(format!("read {FLOWS} flows"), |bencher| {
-        bencher.iter(|| bench.runtime.block_on(bench.session.read(every_entry())).unwrap().len());
-    });
-    group.finish();
-    println!("memory at the end {} MiB", resident());
 }
 
 criterion_group!(benches, rules_write);

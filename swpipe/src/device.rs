@@ -11,7 +11,7 @@ use dataplane::tables::{self, TableEntry};
 use dataplane::target::{SWPIPE, TargetProfile};
 
 use crate::counters::{Count, Counters, Place, RULE_SLOTS};
-use crate::tables::{RuleSlot, Snapshot};
+use crate::tables::{RuleSlot, Seat, Snapshot};
 
 /// Whether a batch is taken as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,13 +65,13 @@ struct Row {
     action: P4Id,
     params: Box<[u128]>,
     metadata: Box<[u8]>,
-    slot: RuleSlot,
+    seat: Seat,
 }
 
 impl Held {
-    fn new(place: EntryKey, entry: &Entry, slot: RuleSlot) -> Self {
+    fn new(place: EntryKey, entry: &Entry, seat: Seat) -> Self {
         let (params, metadata) = (entry.params.as_slice().into(), entry.metadata.as_slice().into());
-        Held(Arc::new(Row { place, action: entry.action, params, metadata, slot }))
+        Held(Arc::new(Row { place, action: entry.action, params, metadata, seat }))
     }
 
     /// Where it is.
@@ -95,7 +95,7 @@ impl Held {
     /// The counter of a rule.
     #[must_use]
     pub fn slot(&self) -> RuleSlot {
-        self.0.slot
+        self.0.seat.slot
     }
 
     /// The entry.
@@ -145,6 +145,7 @@ struct State {
     rows: BTreeMap<P4Id, BTreeSet<Held>>,
     free_slots: VecDeque<RuleSlot>,
     next_slot: u32,
+    next_turn: u64,
 }
 
 /// The device.
@@ -252,7 +253,12 @@ impl Device {
     pub fn new(profile: &'static TargetProfile) -> Self {
         Device {
             profile,
-            state: Mutex::new(State { rows: BTreeMap::new(), free_slots: VecDeque::new(), next_slot: 0 }),
+            state: Mutex::new(State {
+                rows: BTreeMap::new(),
+                free_slots: VecDeque::new(),
+                next_slot: 0,
+                next_turn: 0,
+            }),
             snapshot: ArcSwap::from_pointee(Snapshot::empty(profile.parse)),
             counters: Counters::default(),
         }
@@ -323,21 +329,25 @@ impl Device {
         match update {
             Update::Insert(_) | Update::Modify(_) => {
                 let Ok(parsed) = TableEntry::parse(entry) else { return };
-                let known = state.rows.get(&entry.table).and_then(|rows| rows.get(&place)).map(Held::slot);
-                let slot = match (known, &parsed) {
-                    (Some(slot), _) => slot,
-                    (None, TableEntry::Rule(_)) => self.take_slot(state),
-                    (None, _) => RuleSlot::default(),
+                let known =
+                    state.rows.get(&entry.table).and_then(|rows| rows.get(&place)).map(|held| held.0.seat);
+                let seat = match (known, &parsed) {
+                    (Some(seat), _) => seat,
+                    (None, TableEntry::Rule(_)) => {
+                        state.next_turn += 1;
+                        Seat { slot: self.take_slot(state), turn: state.next_turn }
+                    }
+                    (None, _) => Seat::default(),
                 };
-                next.set(&parsed, slot);
-                state.rows.entry(entry.table).or_default().replace(Held::new(place, entry, slot));
+                next.set(&parsed, seat);
+                state.rows.entry(entry.table).or_default().replace(Held::new(place, entry, seat));
             }
             Update::Delete(_) => {
                 let Some(held) = state.rows.get_mut(&entry.table).and_then(|rows| rows.take(&place)) else {
                     return;
                 };
                 if let Ok(parsed) = TableEntry::parse(&held.entry()) {
-                    next.clear(&parsed, held.slot());
+                    next.clear(&parsed, held.0.seat);
                     if matches!(parsed, TableEntry::Rule(_)) {
                         state.free_slots.push_back(held.slot());
                     }

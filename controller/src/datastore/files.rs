@@ -58,13 +58,20 @@ pub fn read_text(schema: &Arc<Schema>, text: &str) -> Result<Tree, String> {
     }
 }
 
+/// A configuration as one XML document: its top-level elements in the `config` of NETCONF (RFC 6241).
+#[must_use]
+pub fn xml_document(tree: &Tree, defaults: Defaults) -> String {
+    let inside = xml::write(tree, &tree::Path::default(), defaults);
+    format!("<config xmlns=\"urn:ietf:params:xml:ns:netconf:base:1.0\">\n{}\n</config>\n", inside.trim_end())
+}
+
 /// A configuration as a file of this name has it: JSON, XML by their suffixes, else `set` lines.
 fn write_text(tree: &Tree, path: &Path) -> String {
     let whole = tree::Path::default();
     let explicit = Defaults::Explicit;
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("json") => json::write(tree, &whole, explicit),
-        Some("xml") => xml::write(tree, &whole, explicit),
+        Some("xml") => xml_document(tree, explicit),
         _ => set_lines::write(tree, &whole),
     }
 }

@@ -30,7 +30,7 @@ use crate::event::{Events, News};
 
 pub use beginning::{Beginning, BeginningError};
 pub use candidate::Candidate;
-pub use files::{StartupError, read_text};
+pub use files::{StartupError, read_text, xml_document};
 pub use journal::{Authorship, Journal, JournalError, Revision};
 pub use validation::{Invalid, path_to, site_of, without};
 

@@ -23,7 +23,7 @@ pub use pair_ports::PairPorts;
 pub use pair_state::PairStates;
 pub use port_mtu::PortMtus;
 pub use ports::Ports;
-pub use rules::{RuleSlot, Rules};
+pub use rules::{RuleSlot, Rules, Seat};
 pub use units::Units;
 
 /// All tables at one instant. A worker sees one snapshot for a whole batch; a change makes the next one,
@@ -73,12 +73,12 @@ impl Snapshot {
         }
     }
 
-    /// Puts an entry in; `slot` is the counter of a rule.
-    pub(crate) fn set(&mut self, entry: &TableEntry, slot: RuleSlot) {
+    /// Puts an entry in; `seat` is that of a rule.
+    pub(crate) fn set(&mut self, entry: &TableEntry, seat: Seat) {
         match entry {
             TableEntry::Steering(steering) => self.steering = steering.mode,
             TableEntry::Port(port) => Arc::make_mut(&mut self.ports).set(port),
-            TableEntry::Rule(rule) => Arc::make_mut(&mut self.rules).set(rule, slot),
+            TableEntry::Rule(rule) => Arc::make_mut(&mut self.rules).set(rule, seat),
             TableEntry::Unit(unit) => Arc::make_mut(&mut self.units).set(unit),
             TableEntry::Bucket(bucket) => Arc::make_mut(&mut self.buckets).set(bucket),
             TableEntry::PairState(state) => Arc::make_mut(&mut self.pair_states).set(state),
@@ -90,11 +90,11 @@ impl Snapshot {
     }
 
     /// Takes an entry out.
-    pub(crate) fn clear(&mut self, entry: &TableEntry, slot: RuleSlot) {
+    pub(crate) fn clear(&mut self, entry: &TableEntry, seat: Seat) {
         match entry {
             TableEntry::Steering(_) => self.steering = SteeringMode::default(),
             TableEntry::Port(port) => Arc::make_mut(&mut self.ports).clear(port),
-            TableEntry::Rule(rule) => Arc::make_mut(&mut self.rules).clear(rule, slot),
+            TableEntry::Rule(rule) => Arc::make_mut(&mut self.rules).clear(rule, seat),
             TableEntry::Unit(unit) => Arc::make_mut(&mut self.units).clear(unit),
             TableEntry::Bucket(bucket) => Arc::make_mut(&mut self.buckets).clear(bucket),
             TableEntry::PairState(state) => Arc::make_mut(&mut self.pair_states).clear(state),

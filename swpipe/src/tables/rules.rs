@@ -1,5 +1,6 @@
 //! `rules_v4` and `rules_v6`: flow rules, highest priority first.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use dataplane::tables::{
@@ -24,7 +25,6 @@ struct Compiled<const N: usize> {
     dst_port: PortRange,
     action: RuleAction,
     slot: RuleSlot,
-    priority: i32,
 }
 
 /// What of a frame rules look at.
@@ -55,30 +55,70 @@ pub struct Rules {
     v6: Ordered<V6_WORDS>,
 }
 
+/// Where a rule stands, beside its match: the same until it is deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seat {
+    /// Its counter.
+    pub slot: RuleSlot,
+    /// Its turn among the rules of its priority: lower ones come first.
+    pub turn: u64,
+}
+
+/// The order of rules: from the highest priority to the lowest, then by turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank(Reverse<i32>, u64);
+
+impl Rank {
+    fn of(rule: &RuleEntry, seat: Seat) -> Self {
+        Rank(Reverse(rule.priority), seat.turn)
+    }
+}
+
 /// Rules in a block at most.
 const BLOCK: usize = 256;
 
-/// Rules from the highest priority to the lowest. Those of one priority stand in the order of their insertion.
-///
-/// A change copies the blocks that it touches; the others are shared with the snapshot before.
+/// Rules in order, of which no two have one rank.
+#[derive(Clone)]
+struct Block<const N: usize> {
+    rules: Vec<Compiled<N>>,
+    /// Of the rules.
+    ranks: Vec<Rank>,
+}
+
+/// All rules in order. A change copies the blocks that it touches; the others are shared with the snapshot before.
 #[derive(Clone)]
 struct Ordered<const N: usize> {
     /// The first block, where most frames find their rule. Empty only if there are no rules.
-    head: Vec<Compiled<N>>,
+    head: Block<N>,
     /// The others; none is empty.
-    tail: Vec<Arc<Vec<Compiled<N>>>>,
+    tail: Vec<Arc<Block<N>>>,
+}
+
+impl<const N: usize> Block<N> {
+    const EMPTY: Self = Block { rules: Vec::new(), ranks: Vec::new() };
+
+    fn len(&self) -> usize {
+        self.ranks.len()
+    }
+
+    fn split_off(&mut self, at: usize) -> Self {
+        let rest = Block { rules: self.rules.split_off(at), ranks: self.ranks.split_off(at) };
+        self.rules.shrink_to_fit();
+        self.ranks.shrink_to_fit();
+        rest
+    }
 }
 
 impl<const N: usize> Default for Ordered<N> {
     fn default() -> Self {
-        Ordered { head: Vec::new(), tail: Vec::new() }
+        Ordered { head: Block::EMPTY, tail: Vec::new() }
     }
 }
 
 impl<const N: usize> Ordered<N> {
     #[inline(always)]
     fn first_match(&self, key: &Key<N>) -> Option<(RuleSlot, RuleAction)> {
-        match self.head.iter().find(|rule| rule.matches(key)) {
+        match self.head.rules.iter().find(|rule| rule.matches(key)) {
             Some(rule) => Some((rule.slot, rule.action)),
             None if self.tail.is_empty() => None,
             None => self.match_in_tail(key),
@@ -88,84 +128,57 @@ impl<const N: usize> Ordered<N> {
     /// Apart, so that the way of a site with few rules is compiled as if there were no other.
     #[inline(never)]
     fn match_in_tail(&self, key: &Key<N>) -> Option<(RuleSlot, RuleAction)> {
-        let mut rules = self.tail.iter().flat_map(|block| block.iter());
+        let mut rules = self.tail.iter().flat_map(|block| block.rules.iter());
         rules.find(|rule| rule.matches(key)).map(|rule| (rule.slot, rule.action))
     }
 
-    fn block(&self, at: usize) -> &[Compiled<N>] {
-        match at.checked_sub(1) {
-            None => &self.head,
-            Some(at) => self.tail.get(at).map_or(&[], |block| block),
-        }
-    }
-
-    fn block_mut(&mut self, at: usize) -> &mut Vec<Compiled<N>> {
+    fn block_mut(&mut self, at: usize) -> &mut Block<N> {
         match at.checked_sub(1).and_then(|at| self.tail.get_mut(at)) {
             None => &mut self.head,
             Some(block) => Arc::make_mut(block),
         }
     }
 
-    /// The first block that has, or is to have, rules of this priority: the first that ends at it or below.
-    fn first_block(&self, priority: i32) -> usize {
-        let ends_above = |block: &[Compiled<N>]| block.last().is_some_and(|rule| rule.priority > priority);
-        if !ends_above(&self.head) {
-            return 0;
-        }
-        1 + self.tail.partition_point(|block| ends_above(block))
+    /// The block that has the rank, or is to have it: the last that does not begin behind it.
+    fn block_of(&self, rank: Rank) -> usize {
+        self.tail.partition_point(|block| block.ranks.first().is_some_and(|first| *first <= rank))
     }
 
-    /// Block and place of a rule.
-    fn find(&self, priority: i32, slot: RuleSlot) -> Option<(usize, usize)> {
-        for at in self.first_block(priority)..=self.tail.len() {
-            let block = self.block(at);
-            let from = block.partition_point(|rule| rule.priority > priority);
-            let to = block.partition_point(|rule| rule.priority >= priority);
-            if let Some(found) =
-                block.get(from..to).unwrap_or_default().iter().position(|rule| rule.slot == slot)
-            {
-                return Some((at, from + found));
-            }
-            if to < block.len() {
-                break;
-            }
-        }
-        None
-    }
-
-    /// Puts a rule behind those of higher or equal priority; a rule with the same slot and priority is replaced.
-    fn set(&mut self, rule: Compiled<N>) {
-        if let Some((at, place)) = self.find(rule.priority, rule.slot) {
-            if let Some(same) = self.block_mut(at).get_mut(place) {
-                *same = rule;
-            }
-            return;
-        }
-        // The last block that does not begin below the rule.
-        let begins_below =
-            |block: &[Compiled<N>]| block.first().is_some_and(|first| first.priority < rule.priority);
-        let at = self.tail.partition_point(|block| !begins_below(block));
+    /// Puts a rule in; one of the same rank is replaced.
+    fn set(&mut self, rank: Rank, rule: Compiled<N>) {
+        let at = self.block_of(rank);
         let block = self.block_mut(at);
-        let place = block.partition_point(|other| other.priority >= rule.priority);
-        block.insert(place, rule);
-        if block.len() > BLOCK {
-            // What is appended in order fills blocks.
-            let half = if place == BLOCK { BLOCK } else { BLOCK / 2 };
-            let rest = block.split_off(half);
-            block.shrink_to_fit();
-            self.tail.insert(at, Arc::new(rest));
+        match block.ranks.binary_search(&rank) {
+            Ok(place) => {
+                if let Some(same) = block.rules.get_mut(place) {
+                    *same = rule;
+                }
+            }
+            Err(place) => {
+                block.ranks.insert(place, rank);
+                block.rules.insert(place, rule);
+                if block.len() > BLOCK {
+                    // What is appended in order fills blocks.
+                    let rest = block.split_off(if place == BLOCK { BLOCK } else { BLOCK / 2 });
+                    self.tail.insert(at, Arc::new(rest));
+                }
+            }
         }
     }
 
-    fn clear(&mut self, priority: i32, slot: RuleSlot) {
-        let Some((at, place)) = self.find(priority, slot) else { return };
+    fn clear(&mut self, rank: Rank) {
+        let at = self.block_of(rank);
         let block = self.block_mut(at);
-        block.remove(place);
+        let Ok(place) = block.ranks.binary_search(&rank) else { return };
+        block.ranks.remove(place);
+        block.rules.remove(place);
         let left = block.len();
         // Neighbours that together fill half a block become one, lest blocks grow small and many.
-        if at < self.tail.len() && left + self.block(at + 1).len() <= BLOCK / 2 {
-            let next = self.tail.remove(at);
-            self.block_mut(at).extend(next.iter().cloned());
+        if self.tail.get(at).is_some_and(|next| left + next.len() <= BLOCK / 2) {
+            let next = Arc::unwrap_or_clone(self.tail.remove(at));
+            let block = self.block_mut(at);
+            block.ranks.extend(next.ranks);
+            block.rules.extend(next.rules);
         } else if left == 0 && at > 0 {
             self.tail.remove(at - 1);
         } else if left == 0 && !self.tail.is_empty() {
@@ -210,17 +223,19 @@ impl Rules {
         }
     }
 
-    pub(super) fn set(&mut self, rule: &RuleEntry, slot: RuleSlot) {
+    pub(super) fn set(&mut self, rule: &RuleEntry, seat: Seat) {
+        let (rank, slot) = (Rank::of(rule, seat), seat.slot);
         match rule.family {
-            Family::V4 => self.v4.set(compile_v4(rule, slot)),
-            Family::V6 => self.v6.set(compile_v6(rule, slot)),
+            Family::V4 => self.v4.set(rank, compile_v4(rule, slot)),
+            Family::V6 => self.v6.set(rank, compile_v6(rule, slot)),
         }
     }
 
-    pub(super) fn clear(&mut self, rule: &RuleEntry, slot: RuleSlot) {
+    pub(super) fn clear(&mut self, rule: &RuleEntry, seat: Seat) {
+        let rank = Rank::of(rule, seat);
         match rule.family {
-            Family::V4 => self.v4.clear(rule.priority, slot),
-            Family::V6 => self.v6.clear(rule.priority, slot),
+            Family::V4 => self.v4.clear(rank),
+            Family::V6 => self.v6.clear(rank),
         }
     }
 }
@@ -325,7 +340,6 @@ fn compiled<const N: usize>(
         dst_port: rule.matches.dst_port,
         action: rule.action,
         slot,
-        priority: rule.priority,
     }
 }
 
@@ -335,43 +349,47 @@ mod tests {
 
     use super::*;
 
-    fn rule(priority: i32, slot: u32, mark: u64) -> Compiled<1> {
+    fn rule(slot: u64) -> Compiled<1> {
         Compiled {
             mask: [0],
-            value: [mark],
+            value: [0],
             src_port: PortRange::ALL,
             dst_port: PortRange::ALL,
             action: RuleAction::Bypass,
-            slot: RuleSlot(slot),
-            priority,
+            slot: RuleSlot(slot as u32),
         }
     }
 
-    /// Priority, slot and value of each, in order.
-    fn listed(rules: &Ordered<1>) -> Vec<(i32, u32, u64)> {
-        (0..=rules.tail.len())
-            .flat_map(|at| rules.block(at))
-            .map(|rule| (rule.priority, rule.slot.0, rule.value[0]))
+    fn rank(priority: i32, turn: u64) -> Rank {
+        Rank(Reverse(priority), turn)
+    }
+
+    /// Priority, turn and slot of each, in order.
+    fn listed(rules: &Ordered<1>) -> Vec<(i32, u64, u32)> {
+        let blocks = std::iter::once(&rules.head).chain(rules.tail.iter().map(Arc::as_ref));
+        blocks
+            .flat_map(|block| block.ranks.iter().zip(&block.rules))
+            .map(|(rank, rule)| (rank.0.0, rank.1, rule.slot.0))
             .collect()
     }
 
     fn sound(rules: &Ordered<1>) {
-        assert!(rules.head.len() <= BLOCK && (!rules.head.is_empty() || rules.tail.is_empty()));
+        assert!(rules.head.len() <= BLOCK && (rules.head.len() > 0 || rules.tail.is_empty()));
         assert!(rules.tail.iter().all(|block| (1..=BLOCK).contains(&block.len())));
     }
 
     #[derive(Clone, Debug)]
     enum Step {
-        Set(i32, u64),
-        Change(usize, u64),
+        Set(i32),
+        Change(usize, u32),
         Clear(usize),
         Snapshot,
     }
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
         let step = prop_oneof![
-            10 => (1..20_i32, any::<u64>()).prop_map(|(priority, mark)| Step::Set(priority, mark)),
-            2 => (any::<usize>(), any::<u64>()).prop_map(|(which, mark)| Step::Change(which, mark)),
+            10 => (1..20_i32).prop_map(Step::Set),
+            2 => (any::<usize>(), any::<u32>()).prop_map(|(which, slot)| Step::Change(which, slot)),
             6 => any::<usize>().prop_map(Step::Clear),
             1 => Just(Step::Snapshot),
         ];
@@ -383,26 +401,27 @@ mod tests {
         #[test]
         fn blocks_hold_what_one_sorted_list_holds(steps in steps()) {
             let mut rules = Ordered::<1>::default();
-            let mut model: Vec<(i32, u32, u64)> = Vec::new();
+            let mut model: Vec<(i32, u64, u32)> = Vec::new();
             let mut next = 0;
-            type Order = Vec<(i32, u32, u64)>;
+            type Order = Vec<(i32, u64, u32)>;
             let mut before: Option<(Ordered<1>, Order)> = None;
             for step in steps {
                 match step {
-                    Step::Set(priority, mark) => {
+                    Step::Set(priority) => {
                         next += 1;
-                        rules.set(rule(priority, next, mark));
+                        rules.set(rank(priority, next), rule(next));
+                        // Behind those of higher or equal priority, as they were inserted.
                         let at = model.partition_point(|other| other.0 >= priority);
-                        model.insert(at, (priority, next, mark));
+                        model.insert(at, (priority, next, next as u32));
                     }
-                    Step::Change(which, mark) if !model.is_empty() => {
+                    Step::Change(which, slot) if !model.is_empty() => {
                         let at = which % model.len();
-                        model[at].2 = mark;
-                        rules.set(rule(model[at].0, model[at].1, mark));
+                        model[at].2 = slot;
+                        rules.set(rank(model[at].0, model[at].1), rule(slot.into()));
                     }
                     Step::Clear(which) if !model.is_empty() => {
-                        let (priority, slot, _) = model.remove(which % model.len());
-                        rules.clear(priority, RuleSlot(slot));
+                        let (priority, turn, _) = model.remove(which % model.len());
+                        rules.clear(rank(priority, turn));
                     }
                     Step::Snapshot => before = Some((rules.clone(), model.clone())),
                     Step::Change(..) | Step::Clear(_) => {}
@@ -418,27 +437,28 @@ mod tests {
 
     #[test]
     fn a_change_copies_one_block_of_many() {
-        let mut rules = Ordered::<1>::default();
-        for number in 0..10_000 {
-            rules.set(rule(number, number.unsigned_abs(), 0));
-        }
-        sound(&rules);
-        let shared = |next: &Ordered<1>| {
-            let known = |block| rules.tail.iter().any(|other| Arc::ptr_eq(other, block));
-            next.tail.iter().filter(|block| known(block)).count()
-        };
-        for priority in [1, 5000, 9999] {
-            let mut next = rules.clone();
-            next.set(rule(priority, 10_000, 0));
-            assert!(shared(&next) + 1 >= rules.tail.len(), "priority {priority}");
-            next.clear(priority, RuleSlot(10_000));
-            assert!(shared(&next) + 1 >= rules.tail.len(), "priority {priority}");
-            assert_eq!(listed(&next), listed(&rules));
-        }
-        for number in 0..10_000 {
-            rules.clear(number, RuleSlot(number.unsigned_abs()));
+        for one_priority in [false, true] {
+            let rank_of = |turn: u64| rank(if one_priority { 7 } else { turn as i32 }, turn);
+            let mut rules = Ordered::<1>::default();
+            (0..10_000).for_each(|turn| rules.set(rank_of(2 * turn), rule(turn)));
             sound(&rules);
+            let shared = |next: &Ordered<1>| {
+                let known = |block| rules.tail.iter().any(|other| Arc::ptr_eq(other, block));
+                next.tail.iter().filter(|block| known(block)).count()
+            };
+            for turn in [1, 10_001, 19_997] {
+                let mut next = rules.clone();
+                next.set(rank_of(turn), rule(turn));
+                assert!(shared(&next) + 1 >= rules.tail.len(), "turn {turn}");
+                next.clear(rank_of(turn));
+                assert!(shared(&next) + 1 >= rules.tail.len(), "turn {turn}");
+                assert_eq!(listed(&next), listed(&rules));
+            }
+            (0..10_000).for_each(|turn| {
+                rules.clear(rank_of(2 * turn));
+                sound(&rules);
+            });
+            assert_eq!(listed(&rules), []);
         }
-        assert_eq!(listed(&rules), []);
     }
 }
