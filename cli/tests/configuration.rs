@@ -106,7 +106,7 @@ fn every_command_does_the_same_in_full_and_short() {
         (["set port p10 mtu 1500", "se po p10 mtu 1500"], ""),
         ([&save[0], &save[1]], ""),
         (["apply confirmed 3", "a conf 3"], "rolled back in 3 minutes"),
-        (["apply comment \"a b\"", "a comm \"a b\""], "applied; table entries"),
+        (["apply comment \"a b\"", "a comm \"a b\""], "nothing to apply"),
         (["save", "sa"], ""),
         (["exit configuration-mode", "ex c"], ""),
         (["edit port p10", "ed po p10"], ""),

@@ -256,8 +256,10 @@ fn a_text_is_pasted_up_to_control_d() {
     let mut operator = configure(&daemon);
     operator.press("load merge terminal\r");
     operator.see("Ctrl-D");
-    operator.press("set port p10 description \"who?\tme\"\rset port p10 mtu 1400\r\x04");
-    let seen = operator.see("in the candidate");
+    operator.press("set port p10 description \"who?\tme\"\rset port p10 mtu 1400\r");
+    operator.see("mtu 1400");
+    // Between two lines the terminal is not the editor's, and would take Ctrl-D for its own.
+    let seen = operator.press_until("\x04", "in the candidate");
     assert!(!seen.contains("Possible"), "{seen}");
     operator.see("# ");
     let compare = line(&mut operator, "compare");

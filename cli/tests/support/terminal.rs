@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -75,6 +75,21 @@ impl Terminal {
                 Err(error) => panic!("{text:?} did not come ({error}); on the screen: {:?}", self.seen),
             }
         }
+    }
+
+    /// Presses a key, again where nothing comes of it, until a text is on the screen.
+    pub fn press_until(&mut self, key: &str, text: &str) -> String {
+        let end = Instant::now() + DEADLINE;
+        while !self.seen.contains(text) && Instant::now() < end {
+            self.press(key);
+            let again = Instant::now() + Duration::from_secs(5);
+            while !self.seen.contains(text)
+                && let Ok(bytes) = self.output.recv_timeout(again.saturating_duration_since(Instant::now()))
+            {
+                self.seen.push_str(&String::from_utf8_lossy(&bytes));
+            }
+        }
+        self.see(text)
     }
 
     pub fn leave(mut self) -> i32 {

@@ -54,6 +54,9 @@ fn make(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
         .map_or_else(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join("venv"), PathBuf::from);
     let venv = root.join(name);
     let python = venv.join("bin/python");
+    // Tests of this program want it at the same time.
+    static MAKING: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _alone = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if !python.exists() {
         std::fs::create_dir_all(&root).map_err(|error| format!("{}: {error}", root.display()))?;
         succeed(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
