@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::Value;
-use site::{Site, SiteError};
+use site::{FlowPart, Site, SiteError};
 use tree::data::Keys;
 use tree::{Defaults, Fields, Path, Schema, Tree, json};
 use yang::Yang;
@@ -34,11 +34,11 @@ fn lines(faults: &[impl fmt::Display]) -> String {
 pub fn site_of(yang: &Yang, running: (&Tree, &Site), next: &Tree) -> Result<Site, Invalid> {
     let (tree, site) = running;
     let Some(list) = path_to(next.schema(), &["ecofilter-balancer", "flow"]) else {
-        return whole(yang, next, None);
+        return whole(yang, next, None, None);
     };
     let (rest, was) = (without(next, &list), without(tree, &list));
     if rest != was {
-        return whole(yang, next, Some(&list));
+        return whole(yang, next, Some(&list), Some(running));
     }
     let mut few = rest;
     let mut changed: Vec<(String, Option<Value>)> = Vec::new();
@@ -92,17 +92,32 @@ fn differing(list: &Path, before: &Tree, after: &Tree) -> Vec<Path> {
 /// # Errors
 /// [`Invalid`].
 pub(super) fn site_from_nothing(yang: &Yang, next: &Tree) -> Result<Site, Invalid> {
-    whole(yang, next, path_to(next.schema(), &["ecofilter-balancer", "flow"]).as_ref())
+    whole(yang, next, path_to(next.schema(), &["ecofilter-balancer", "flow"]).as_ref(), None)
 }
 
-fn whole(yang: &Yang, next: &Tree, flows: Option<&Path>) -> Result<Site, Invalid> {
+/// All rules. Flows that are as in `running` are taken from there, so that both sites share them.
+fn whole(
+    yang: &Yang,
+    next: &Tree,
+    flows: Option<&Path>,
+    running: Option<(&Tree, &Site)>,
+) -> Result<Site, Invalid> {
     check(yang, next)?;
-    let Some(list) = flows else { return Ok(Site::from_parts(&json::value(next, &Path::default()), [])?) };
-    let rest = json::value(&without(next, list), &Path::default());
-    let (Some(node), parent) = (list.node(), list.parent().unwrap_or_default()) else {
-        return Ok(Site::from_parts(&rest, [])?);
+    let list = flows.and_then(|list| Some((list, list.node()?, list.parent().unwrap_or_default())));
+    let Some((list, node, parent)) = list else {
+        return Ok(Site::from_parts(&json::value(next, &Path::default()), [])?);
     };
-    let flows = next.entries(list).map(|(keys, _)| json::value(next, &parent.step(node, keys.clone())));
+    let rest = json::value(&without(next, list), &Path::default());
+    let before: BTreeMap<&Keys, &Fields> =
+        running.map(|(tree, _)| tree.entries(list).collect()).unwrap_or_default();
+    let flows = next.entries(list).map(|(keys, fields)| {
+        let same = before.get(keys).is_some_and(|was| *was == fields);
+        let known = running.filter(|_| same).and_then(|(_, site)| site.flows.get(keys.first()?.as_ref()));
+        match known {
+            Some(flow) => FlowPart::Known(flow.clone()),
+            None => FlowPart::Written(json::value(next, &parent.step(node, keys.clone()))),
+        }
+    });
     Ok(Site::from_parts(&rest, flows)?)
 }
 
