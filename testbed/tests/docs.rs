@@ -6,12 +6,16 @@
 //! block marked `refused` must fail, any other must not. DOCS_SHOW=1 shows what every block says.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "support/page.rs"]
+mod page;
+#[path = "support/python.rs"]
+mod python;
 mod support;
 
 use std::time::{Duration, Instant};
 
-use support::page::{Block, Page, missing};
-use support::python::ansible;
+use page::{Block, Page, missing};
+use python::ansible;
 use support::{Machine, Said, can_run, repository};
 
 /// How long what is looked at may take to look so.

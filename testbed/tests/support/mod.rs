@@ -9,8 +9,6 @@
     reason = "each test file is a crate that uses a part, and fails by panicking"
 )]
 
-pub mod page;
-pub mod python;
 #[path = "../../../cli/tests/support/terminal.rs"]
 pub mod terminal;
 

@@ -29,7 +29,7 @@ pub struct Page {
 impl Page {
     /// Reads a page of the repository.
     pub fn read(name: &str) -> Self {
-        let path: PathBuf = super::repository().join(name);
+        let path: PathBuf = crate::support::repository().join(name);
         let text = std::fs::read_to_string(&path).unwrap();
         Page { name: name.to_owned(), blocks: blocks(&text) }
     }
