@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::Value;
 use site::{FlowPart, Site, SiteError};
 use tree::data::Keys;
-use tree::{Defaults, Fields, Path, Schema, Tree, json};
+use tree::{Data, Defaults, Fields, Kind, NodeId, Path, Schema, Tree, json};
 use yang::Yang;
 
 /// A configuration that breaks rules.
@@ -122,5 +122,48 @@ fn whole(
 }
 
 fn check(yang: &Yang, tree: &Tree) -> Result<(), Invalid> {
+    // First of all: rules between the entries of a list take time with the square of their number.
+    let mut faults = Vec::new();
+    too_many(tree.schema(), &Path::default(), tree.root(), &mut faults);
+    if !faults.is_empty() {
+        return Err(Invalid::Model(faults));
+    }
     yang.validate(&json::write(tree, &Path::default(), Defaults::Explicit)).map_err(Invalid::Model)
+}
+
+/// Lists with more entries than the modules allow.
+fn too_many(schema: &Schema, at: &Path, fields: &Fields, faults: &mut Vec<yang::Fault>) {
+    for (node, data) in fields.iter() {
+        match data {
+            Data::Fields(inside) => too_many(schema, &at.child(node), inside, faults),
+            Data::Entries(entries) => {
+                let here = at.child(node);
+                if let Kind::List { max: Some(max), .. } = schema.node(node).kind
+                    && entries.len() > max as usize
+                {
+                    faults.push(yang::Fault {
+                        path: here.words(schema),
+                        instance: here.xpath(schema),
+                        at: here,
+                        value: Some(format!("{} entries", entries.len())),
+                        message: format!("at most {max}"),
+                        app_tag: Some("too-many-elements".to_owned()),
+                        kind: yang::FaultKind::Elements,
+                    });
+                } else if has_lists(schema, node) {
+                    for (keys, inside) in entries.iter() {
+                        too_many(schema, &at.step(node, keys.clone()), inside, faults);
+                    }
+                }
+            }
+            Data::Leaf(_) | Data::Values(_) => {}
+        }
+    }
+}
+
+/// Whether there are lists below a node that can have too many entries.
+fn has_lists(schema: &Schema, node: NodeId) -> bool {
+    schema
+        .below(Some(node))
+        .any(|child| matches!(child.kind, Kind::List { max: Some(_), .. }) || has_lists(schema, child.id))
 }
