@@ -85,7 +85,20 @@ impl Client {
     pub fn ask(&mut self, request: &Request) -> Result<serde_json::Value, ClientError> {
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
-        self.stream.get_mut().write_all(&line)?;
+        match self.stream.get_mut().write_all(&line) {
+            // Who is sent away is told why before anything was asked.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => match self.answer() {
+                Err(refused @ ClientError::Refused(_)) => Err(refused),
+                _ => Err(error.into()),
+            },
+            written => {
+                written?;
+                self.answer()
+            }
+        }
+    }
+
+    fn answer(&mut self) -> Result<serde_json::Value, ClientError> {
         let mut answer = String::new();
         if self.stream.read_line(&mut answer)? == 0 {
             return Err(ClientError::Io(io::ErrorKind::UnexpectedEof.into()));
@@ -102,5 +115,22 @@ impl Client {
     /// As [`Client::ask`].
     pub fn ask_as<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ClientError> {
         Ok(serde_json::from_value(self.ask(request)?)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_sent_away_at_once_hears_why() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let refusal = serde_json::to_string(&Response::Error("no role".to_owned())).unwrap();
+        theirs.write_all(format!("{refusal}\n").as_bytes()).unwrap();
+        drop(theirs);
+        let mut client = Client { stream: BufReader::new(ours) };
+        let error = client.ask(&Request::ShowVersion).unwrap_err();
+        assert!(matches!(&error, ClientError::Refused(reason) if reason == "no role"), "{error}");
+        assert!(matches!(client.ask(&Request::ShowVersion), Err(ClientError::Io(_))));
     }
 }

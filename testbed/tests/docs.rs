@@ -4,7 +4,13 @@
 //! Blocks are by language: `sluice` lines for `sluice` on standard input, `sh` a shell, `python` a script (with ncclient),
 //! `text` what the block before it says. A block whose first line is a comment with a file's name becomes that file. A
 //! block marked `refused` must fail, any other must not. DOCS_SHOW=1 shows what every block says.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking; modules of its own"
+)]
 
 #[path = "support/page.rs"]
 mod page;

@@ -111,8 +111,9 @@ fn ssh_leads_straight_to_the_shell_and_names_decide_what_one_may() {
     terminal.see("Possible completions:");
     terminal.see("chief@device> show ");
     terminal.press("po\ts\t");
-    terminal.see("show port");
+    terminal.see("chief@device> show ports ");
     terminal.press("\x03");
+    terminal.see("\n");
     terminal.see("chief@device> ");
     terminal.press("edit port p1\r");
     terminal.see("[edit port p1]");

@@ -3,13 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The Python with these packages, made on first use under the target folder or `SLUICE_VENV_DIR`; why there is none
-/// where `SLUICE_OFFLINE=1` goes without.
-pub fn python(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
-    or_offline(make(name, packages))
-}
-
-/// A Python with ncclient and Ansible, and the folder of Ansible's collections.
+/// A Python with ncclient and Ansible, and the folder of Ansible's collections; made on first use under the
+/// target folder or `SLUICE_VENV_DIR`. Why there is none where `SLUICE_OFFLINE=1` goes without.
 pub fn ansible() -> Result<(PathBuf, PathBuf), String> {
     or_offline(make_ansible())
 }
