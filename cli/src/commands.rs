@@ -170,7 +170,7 @@ const APPLY: &[Opt] = &[
     optional(word("comment", "Kept with the revision", more(COMMENT))),
 ];
 const MINUTES: &[Node] =
-    &[value("minutes", Kind::Number { min: 1, max: 65535 }, "Minutes until then, 1 to 65535", BACK)];
+    &[value("minutes", Kind::Number { min: 1, max: 10080 }, "Minutes until then, 1 to 10080: a week", BACK)];
 const COMMENT: &[Node] = &[value("text", Kind::Text, "A text, in \"...\" if it has blanks", BACK)];
 const SAVE: &[Node] = &[value(
     "file",

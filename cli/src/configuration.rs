@@ -53,7 +53,11 @@ impl Executor {
             }
             Action::Change => {
                 let lines = self.changes(command)?;
-                self.ask(&Request::Edit { lines })?;
+                let deletes = lines.iter().all(|line| line.starts_with("del "));
+                let changed: api::Changed = serde_json::from_value(self.ask(&Request::Edit { lines })?)?;
+                if deletes && changed.changes == 0 {
+                    say("nothing is deleted: it is not set");
+                }
             }
             Action::Load(mode) => match command.args.text("file") {
                 None => return Ok(Next::Paste),
@@ -219,9 +223,12 @@ impl Executor {
         }
         drop(session);
         if let Some(left) = self.desk.unconfirmed() {
-            let minutes = left.as_secs() / 60;
+            let left = match left.as_secs() {
+                seconds @ 0..120 => format!("{seconds} seconds"),
+                seconds => format!("{} minutes", seconds / 60),
+            };
             say(&format!(
-                "what was applied is rolled back in {minutes} minutes unless \"apply\" in configuration mode \
+                "what was applied is rolled back in {left} unless \"apply\" in configuration mode \
                  confirms it"
             ));
         }

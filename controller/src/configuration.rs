@@ -11,6 +11,8 @@ use crate::session::Session;
 
 /// Keys that one answer lists.
 const KEYS: usize = 1000;
+/// Longest comment of an apply, in characters.
+const LONGEST_COMMENT: usize = 1000;
 /// Longest time that an apply waits to be confirmed, in minutes: a week.
 const LONGEST_WAIT: u32 = 7 * 24 * 60;
 
@@ -29,6 +31,9 @@ pub enum ConfigurationError {
     /// A time.
     #[error("confirmed {0}: must be 1..{LONGEST_WAIT} minutes")]
     Minutes(u32),
+    /// A comment.
+    #[error("comment: must be at most {LONGEST_COMMENT} characters, none of them a control character")]
+    Comment,
     /// The answer.
     #[error("the answer cannot be written: {0}")]
     Json(#[from] serde_json::Error),
@@ -127,6 +132,11 @@ pub async fn answer(
                 }
                 minutes => minutes.map(|minutes| std::time::Duration::from_secs(60 * u64::from(minutes))),
             };
+            if let Some(comment) = &comment
+                && (comment.chars().count() > LONGEST_COMMENT || comment.contains(char::is_control))
+            {
+                return Err(ConfigurationError::Comment);
+            }
             let options = Options { confirmed, comment, ..Options::default() };
             let who = session.who.clone();
             let candidate = session.candidate_mut(datastores);

@@ -115,6 +115,14 @@ async fn a_broken_rule_is_named_with_its_path_at_check_and_at_apply() {
         refused(&lab, &mut session, edit("set ecofilter-balancer ecofilter-unit main cores 300")).await;
     assert!(reason.contains("1..256"), "{reason}");
     assert!(refused(&lab, &mut session, edit("set nonsense 1")).await.contains("nonsense"));
+    // So many that the rules between them would take minutes.
+    let lines = (0..60_000).map(|n| format!("set port q{n} number 1")).collect();
+    ask(&lab, &mut session, Request::Edit { lines }).await;
+    let reason = refused(&lab, &mut session, Request::Check).await;
+    assert!(reason.contains("port: \"60006 entries\": at most 260"), "{reason}");
+    let text = "x".repeat(2000);
+    let reason = refused(&lab, &mut session, Request::Apply { confirmed: None, comment: Some(text) }).await;
+    assert!(reason.contains("at most 1000 characters"), "{reason}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -52,6 +52,15 @@ pub struct Site {
 /// Flows by name.
 pub type Flows = BTreeMap<String, Arc<Flow>>;
 
+/// A flow of a site in parts.
+#[derive(Clone, Debug)]
+pub enum FlowPart {
+    /// An entry of the list, to be read.
+    Written(Value),
+    /// One of another site, whose entry is the same.
+    Known(Arc<Flow>),
+}
+
 /// Something that is allowed but worth knowing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
@@ -234,17 +243,21 @@ impl Site {
         Site::of(&tree)
     }
 
-    /// A site of a configuration in parts: everything but flows, and the flows one by one, each an entry of the
-    /// list. Large sites are read so without a copy of all of it in between.
+    /// A site of a configuration in parts: everything but flows, and the flows one by one. Large sites are read so
+    /// without a copy of all of it in between, and share the flows that stay as they are.
     ///
     /// # Errors
     /// As [`Site::from_json`].
-    pub fn from_parts(rest: &Value, flows: impl IntoIterator<Item = Value>) -> Result<Self, SiteError> {
+    pub fn from_parts(rest: &Value, flows: impl IntoIterator<Item = FlowPart>) -> Result<Self, SiteError> {
         tree::objects(rest, "").map_err(SiteError::Shape)?;
         let mut check = Check::default();
         let mut site = check.site(&read(rest)?);
         for flow in flows {
-            check.flow_into(&mut site.flows, &read(&flow)?, &site.links, &site.units);
+            let flow = match flow {
+                FlowPart::Written(value) => Arc::new(check.flow(&read(&value)?)),
+                FlowPart::Known(flow) => flow,
+            };
+            check.put(&mut site.flows, flow);
         }
         check.across(&site);
         check.end(site)
@@ -272,7 +285,7 @@ impl Site {
             match flow {
                 Some(flow) => {
                     let tree: FlowTree = read(&flow)?;
-                    let flow = check.flow(&tree, &site.links, &site.units);
+                    let flow = check.flow(&tree);
                     site.flows.insert(name, Arc::new(flow));
                 }
                 None => {
@@ -397,7 +410,7 @@ impl Check {
         let links = self.links(&balancer.link, &ports);
         let steering = self.steering(&balancer.steering_header, links.len());
         let units = self.units(&balancer.ecofilter_unit, &ports, &profiles);
-        let flows = self.flows(&balancer.flow, &links, &units);
+        let flows = self.flows(&balancer.flow);
         self.check_mtus(&ports, &links, &units);
         Site {
             ports,
@@ -411,8 +424,21 @@ impl Check {
         }
     }
 
-    /// The rules that hold between flows.
+    /// The rules between flows and everything else, themselves included.
     fn across(&mut self, site: &Site) {
+        let links: BTreeSet<&str> = site.links.iter().map(|link| link.name.as_str()).collect();
+        for flow in site.flows.values() {
+            for link in flow.links.iter().filter(|link| !links.contains(link.as_str())) {
+                let path = format!("ecofilter-balancer flow {} apply-to-links", flow.name);
+                self.fault(path, link, "there is no such link");
+            }
+            if let FlowAction::ToUnit { unit, .. } = &flow.action
+                && !site.units.contains_key(unit)
+            {
+                let path = format!("ecofilter-balancer flow {} ecofilter-unit", flow.name);
+                self.fault(path, unit, "there is no such ecofilter-unit");
+            }
+        }
         let mut first: BTreeMap<&str, (bool, &str)> = BTreeMap::new();
         for flow in site.flows.values() {
             let FlowAction::ToUnit { unit, copy } = &flow.action else { continue };
@@ -752,42 +778,33 @@ impl Check {
         }
     }
 
-    fn flows(&mut self, trees: &[FlowTree], links: &[Link], units: &BTreeMap<String, Unit>) -> Flows {
+    fn flows(&mut self, trees: &[FlowTree]) -> Flows {
         let mut flows = Flows::new();
         for tree in trees {
-            self.flow_into(&mut flows, tree, links, units);
+            let flow = Arc::new(self.flow(tree));
+            self.put(&mut flows, flow);
         }
         flows
     }
 
-    fn flow_into(
-        &mut self,
-        flows: &mut Flows,
-        tree: &FlowTree,
-        links: &[Link],
-        units: &BTreeMap<String, Unit>,
-    ) {
-        let flow = self.flow(tree, links, units);
-        if flows.insert(tree.name.clone(), Arc::new(flow)).is_some() {
-            let path = format!("ecofilter-balancer flow {}", tree.name);
-            self.fault(path, &tree.name, "two flows have this name");
+    fn put(&mut self, flows: &mut Flows, flow: Arc<Flow>) {
+        let name = flow.name.clone();
+        if flows.insert(name.clone(), flow).is_some() {
+            self.fault(format!("ecofilter-balancer flow {name}"), &name, "two flows have this name");
         }
     }
 
-    fn flow(&mut self, tree: &FlowTree, links: &[Link], units: &BTreeMap<String, Unit>) -> Flow {
+    fn flow(&mut self, tree: &FlowTree) -> Flow {
         let path = format!("ecofilter-balancer flow {}", tree.name);
         self.name(&path, &tree.name);
         let priority = self.number(&format!("{path} priority"), tree.priority, 1, 65535) as u16;
         let mut applied = BTreeSet::new();
         for link in &tree.apply_to_links {
-            if !links.iter().any(|known| known.name == *link) {
-                self.fault(format!("{path} apply-to-links"), link, "there is no such link");
-            }
             if !applied.insert(link) {
                 self.fault(format!("{path} apply-to-links"), link, "is given twice");
             }
         }
-        let action = self.action(&path, tree, units);
+        let action = self.action(&path, tree);
         Flow {
             name: tree.name.clone(),
             priority,
@@ -798,7 +815,7 @@ impl Check {
         }
     }
 
-    fn action(&mut self, path: &str, tree: &FlowTree, units: &BTreeMap<String, Unit>) -> FlowAction {
+    fn action(&mut self, path: &str, tree: &FlowTree) -> FlowAction {
         let words = ["bypass", "drop", "to-ecofilter"];
         let word = self.word(&format!("{path} action"), Some(&tree.action), &words);
         if word != "to-ecofilter" {
@@ -815,9 +832,6 @@ impl Check {
             self.fault(format!("{path} action"), word, "needs an ecofilter-unit to send to");
             return FlowAction::Bypass;
         };
-        if !units.contains_key(unit) {
-            self.fault(format!("{path} ecofilter-unit"), unit, "there is no such ecofilter-unit");
-        }
         FlowAction::ToUnit { unit: unit.clone(), copy: tree.copy }
     }
 

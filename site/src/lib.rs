@@ -16,7 +16,9 @@ mod room;
 mod tree;
 mod value;
 
-pub use check::{FailAction, Flows, Link, PairConfig, PairRole, Port, ProfileConfig, Site, Unit, Warning};
+pub use check::{
+    FailAction, FlowPart, Flows, Link, PairConfig, PairRole, Port, ProfileConfig, Site, Unit, Warning,
+};
 pub use desired::{
     Condition, UnitForwarding, changed_flows, desired, desired_but_rules, rules, rules_of, states,
 };

@@ -172,7 +172,7 @@ fn lists_have_their_keys_orders_and_bounds() {
         let keys: Vec<&str> = keys.iter().map(|key| schema.node(*key).name.as_str()).collect();
         (keys, *ordered_by_user, *max, node.config)
     };
-    assert_eq!(list(&["port"]), (vec!["name"], false, None, true));
+    assert_eq!(list(&["port"]), (vec!["name"], false, Some(260), true));
     assert_eq!(list(&["ecofilter-balancer", "link"]), (vec!["name"], true, Some(256), true));
     assert_eq!(
         list(&["ecofilter-balancer", "link", "state", "verdicts"]),

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::Value;
-use site::{Site, SiteError};
+use site::{FlowPart, Site, SiteError};
 use tree::data::Keys;
-use tree::{Defaults, Fields, Path, Schema, Tree, json};
+use tree::{Data, Defaults, Fields, Kind, NodeId, Path, Schema, Tree, json};
 use yang::Yang;
 
 /// A configuration that breaks rules.
@@ -34,11 +34,11 @@ fn lines(faults: &[impl fmt::Display]) -> String {
 pub fn site_of(yang: &Yang, running: (&Tree, &Site), next: &Tree) -> Result<Site, Invalid> {
     let (tree, site) = running;
     let Some(list) = path_to(next.schema(), &["ecofilter-balancer", "flow"]) else {
-        return whole(yang, next, None);
+        return whole(yang, next, None, None);
     };
     let (rest, was) = (without(next, &list), without(tree, &list));
     if rest != was {
-        return whole(yang, next, Some(&list));
+        return whole(yang, next, Some(&list), Some(running));
     }
     let mut few = rest;
     let mut changed: Vec<(String, Option<Value>)> = Vec::new();
@@ -92,20 +92,78 @@ fn differing(list: &Path, before: &Tree, after: &Tree) -> Vec<Path> {
 /// # Errors
 /// [`Invalid`].
 pub(super) fn site_from_nothing(yang: &Yang, next: &Tree) -> Result<Site, Invalid> {
-    whole(yang, next, path_to(next.schema(), &["ecofilter-balancer", "flow"]).as_ref())
+    whole(yang, next, path_to(next.schema(), &["ecofilter-balancer", "flow"]).as_ref(), None)
 }
 
-fn whole(yang: &Yang, next: &Tree, flows: Option<&Path>) -> Result<Site, Invalid> {
+/// All rules. Flows that are as in `running` are taken from there, so that both sites share them.
+fn whole(
+    yang: &Yang,
+    next: &Tree,
+    flows: Option<&Path>,
+    running: Option<(&Tree, &Site)>,
+) -> Result<Site, Invalid> {
     check(yang, next)?;
-    let Some(list) = flows else { return Ok(Site::from_parts(&json::value(next, &Path::default()), [])?) };
-    let rest = json::value(&without(next, list), &Path::default());
-    let (Some(node), parent) = (list.node(), list.parent().unwrap_or_default()) else {
-        return Ok(Site::from_parts(&rest, [])?);
+    let list = flows.and_then(|list| Some((list, list.node()?, list.parent().unwrap_or_default())));
+    let Some((list, node, parent)) = list else {
+        return Ok(Site::from_parts(&json::value(next, &Path::default()), [])?);
     };
-    let flows = next.entries(list).map(|(keys, _)| json::value(next, &parent.step(node, keys.clone())));
+    let rest = json::value(&without(next, list), &Path::default());
+    let before: BTreeMap<&Keys, &Fields> =
+        running.map(|(tree, _)| tree.entries(list).collect()).unwrap_or_default();
+    let flows = next.entries(list).map(|(keys, fields)| {
+        let same = before.get(keys).is_some_and(|was| *was == fields);
+        let known = running.filter(|_| same).and_then(|(_, site)| site.flows.get(keys.first()?.as_ref()));
+        match known {
+            Some(flow) => FlowPart::Known(flow.clone()),
+            None => FlowPart::Written(json::value(next, &parent.step(node, keys.clone()))),
+        }
+    });
     Ok(Site::from_parts(&rest, flows)?)
 }
 
 fn check(yang: &Yang, tree: &Tree) -> Result<(), Invalid> {
+    // First of all: rules between the entries of a list take time with the square of their number.
+    let mut faults = Vec::new();
+    too_many(tree.schema(), &Path::default(), tree.root(), &mut faults);
+    if !faults.is_empty() {
+        return Err(Invalid::Model(faults));
+    }
     yang.validate(&json::write(tree, &Path::default(), Defaults::Explicit)).map_err(Invalid::Model)
+}
+
+/// Lists with more entries than the modules allow.
+fn too_many(schema: &Schema, at: &Path, fields: &Fields, faults: &mut Vec<yang::Fault>) {
+    for (node, data) in fields.iter() {
+        match data {
+            Data::Fields(inside) => too_many(schema, &at.child(node), inside, faults),
+            Data::Entries(entries) => {
+                let here = at.child(node);
+                if let Kind::List { max: Some(max), .. } = schema.node(node).kind
+                    && entries.len() > max as usize
+                {
+                    faults.push(yang::Fault {
+                        path: here.words(schema),
+                        instance: here.xpath(schema),
+                        at: here,
+                        value: Some(format!("{} entries", entries.len())),
+                        message: format!("at most {max}"),
+                        app_tag: Some("too-many-elements".to_owned()),
+                        kind: yang::FaultKind::Elements,
+                    });
+                } else if has_lists(schema, node) {
+                    for (keys, inside) in entries.iter() {
+                        too_many(schema, &at.step(node, keys.clone()), inside, faults);
+                    }
+                }
+            }
+            Data::Leaf(_) | Data::Values(_) => {}
+        }
+    }
+}
+
+/// Whether there are lists below a node that can have too many entries.
+fn has_lists(schema: &Schema, node: NodeId) -> bool {
+    schema
+        .below(Some(node))
+        .any(|child| matches!(child.kind, Kind::List { max: Some(_), .. }) || has_lists(schema, child.id))
 }

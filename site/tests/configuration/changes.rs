@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use site::{Condition, Ids, Site, changed_flows, desired, desired_but_rules, rules, rules_of};
+use site::{Condition, FlowPart, Ids, Site, changed_flows, desired, desired_but_rules, rules, rules_of};
 
 use super::generate;
 use super::{BALANCER, example, good, with};
@@ -27,7 +27,7 @@ fn parts(tree: &Value) -> (Value, Vec<Value>) {
 #[test]
 fn parts_make_the_same_site_as_the_whole() {
     let (rest, flows) = parts(&example());
-    assert_eq!(Site::from_parts(&rest, flows).unwrap(), good(&example()));
+    assert_eq!(Site::from_parts(&rest, flows.into_iter().map(FlowPart::Written)).unwrap(), good(&example()));
 }
 
 #[test]
@@ -94,7 +94,17 @@ proptest! {
                 changes.push((name, Some(next[flow].clone())));
             }
         }
-        let whole = Site::from_parts(&rest, next).unwrap();
+        // Flows that stay are not read again.
+        let shared = next.iter().map(|flow| match flows.contains(flow) {
+            true => FlowPart::Known(site.flows[flow["name"].as_str().unwrap()].clone()),
+            false => FlowPart::Written(flow.clone()),
+        });
+        prop_assert_eq!(Site::from_parts(&rest, shared).unwrap(), good(&{
+            let mut tree = rest.clone();
+            tree[&BALANCER[1..]]["flow"] = next.clone().into();
+            tree
+        }));
+        let whole = Site::from_parts(&rest, next.iter().cloned().map(FlowPart::Written)).unwrap();
         let few = site.with_flows(changes).unwrap();
         prop_assert_eq!(&few, &whole);
         let next_ids = Ids::allocate(&few, &ids);
