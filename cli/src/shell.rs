@@ -156,7 +156,9 @@ pub fn run(socket: &Path, interrupt: Interrupt, terminal: Terminal) -> Result<()
     let mut fresh = true;
     loop {
         let prompt = format!("{place}{} ", if desk.configuring() { '#' } else { '>' });
-        if let Some(banner) = desk.banner().filter(|_| std::mem::replace(&mut fresh, true)) {
+        if std::mem::replace(&mut fresh, true)
+            && let Some(banner) = desk.banner()
+        {
             writeln!(io::stdout(), "{}", harmless(&banner))?;
         }
         lock(&keyboard).root = desk.root();

@@ -135,7 +135,7 @@ fn a_new_user_gets_a_site_running_by_what_is_offered() {
     let mut terminal = Terminal::start(&machine.command("sluice"), 60);
     terminal.see("> ");
     let mut novice = Novice { terminal, prompt: "> ", line: String::new() };
-    novice.run("configure");
+    assert!(novice.run("configure").contains("[edit]"));
     for line in SITE {
         let said = novice.run(line);
         for fault in ["unknown", "refused", "must be", "not known", "expected"] {
