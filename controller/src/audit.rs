@@ -16,11 +16,18 @@ const LARGEST: u64 = 16 << 20;
 /// Lines of a change that are written.
 pub(crate) const LINES: usize = 1000;
 
+/// The file, and whether its last line was written in part.
+#[derive(Debug)]
+struct Slot {
+    file: Option<File>,
+    torn: bool,
+}
+
 /// The audit log.
 #[derive(Debug)]
 pub struct Audit {
     path: PathBuf,
-    file: Mutex<Option<File>>,
+    file: Mutex<Slot>,
 }
 
 impl Audit {
@@ -31,7 +38,7 @@ impl Audit {
     pub fn open(directory: &Path) -> io::Result<Self> {
         let path = directory.join("audit.log");
         let file = append(&path)?;
-        Ok(Audit { path, file: Mutex::new(Some(file)) })
+        Ok(Audit { path, file: Mutex::new(Slot { file: Some(file), torn: false }) })
     }
 
     /// Writes a change of the configuration: its first lines, and of how many nodes it was.
@@ -79,24 +86,28 @@ impl Audit {
         if let Err(error) = self.write(&mut file, &line) {
             // It is in the log of the process all the same; the file is tried again with the next line.
             tracing::error!("audit log {}: {error}", self.path.display());
-            *file = None;
+            *file = Slot { file: None, torn: true };
         }
     }
 
-    fn write(&self, slot: &mut Option<File>, line: &serde_json::Value) -> io::Result<()> {
-        if let Some(file) = slot.as_ref()
+    fn write(&self, slot: &mut Slot, line: &serde_json::Value) -> io::Result<()> {
+        if let Some(file) = &slot.file
             && file.metadata()?.len() > LARGEST
         {
-            *slot = None;
+            slot.file = None;
             fs::rename(&self.path, self.path.with_extension("log.1"))?;
         }
-        let file = match slot {
+        let file = match &mut slot.file {
             Some(file) => file,
-            None => slot.insert(append(&self.path)?),
+            none => none.insert(append(&self.path)?),
         };
-        let mut text = serde_json::to_vec(line)?;
+        // What a full disk has cut stays a line of its own.
+        let mut text = if slot.torn { b"\n".to_vec() } else { Vec::new() };
+        serde_json::to_writer(&mut text, line)?;
         text.push(b'\n');
-        file.write_all(&text)
+        file.write_all(&text)?;
+        slot.torn = false;
+        Ok(())
     }
 }
 

@@ -255,6 +255,14 @@ async fn running_becomes_startup_and_nothing_else_changes_the_file() {
         defaults: false,
     };
     assert!(ask(&lab, &mut session, startup).await.to_string().contains("description saved"));
+    // A disk that refuses leaves the file, and says so; what is applied is in force all the same.
+    std::fs::remove_dir_all(state.path().join("history")).unwrap();
+    ask(&lab, &mut session, edit("set ecofilter-balancer link link1 description later")).await;
+    assert!(
+        ask(&lab, &mut session, APPLY).await["warnings"].to_string().contains("a restart would not find it")
+    );
+    assert!(refused(&lab, &mut session, Request::Save).await.contains("journal"));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), after);
     let names: Vec<String> = std::fs::read_dir(state.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())

@@ -178,7 +178,10 @@ fn lists_have_their_keys_orders_and_bounds() {
         list(&["ecofilter-balancer", "link", "state", "verdicts"]),
         (vec!["verdict", "reason"], true, None, false)
     );
-    assert_eq!(list(&["ecofilter-balancer", "ecofilter-unit", "pair"]), (vec!["name"], false, None, true));
+    assert_eq!(
+        list(&["ecofilter-balancer", "ecofilter-unit", "pair"]),
+        (vec!["name"], false, Some(512), true)
+    );
 }
 
 #[test]

@@ -120,10 +120,17 @@ impl Beginning {
             tree,
             unconfirmed: None,
         };
-        if let Some(before) = revisions.last() {
-            journal.change(before, &revision)?;
+        let kept = match revisions.last() {
+            Some(before) => journal.change(before, &revision),
+            None => Ok(()),
+        };
+        // A full disk is no reason not to forward.
+        if let Err(error) = kept.and_then(|()| journal.saved(&revision, &digest(&text))) {
+            news.push((
+                "error",
+                format!("{error}; what is applied is in force, but a restart would not find it"),
+            ));
         }
-        journal.saved(&revision, &digest(&text))?;
         revisions.push(revision);
         Ok(Beginning { startup, journal, revisions, site: Arc::new(site), news, held })
     }

@@ -117,9 +117,11 @@ impl Datastores {
                 path: self.startup.clone(),
                 reason: format!("cannot be written: {source}"),
             };
+            let digest = digest(&text);
+            // What is in force is in force for a controller that comes back, whatever startup has then.
+            journal.saving(&running, &digest)?;
             write_whole(&self.startup, TEMPORARY, text.as_bytes()).map_err(fault)?;
-            // What is in force is in force for a controller that comes back, whatever startup has now.
-            journal.saved(&running, &digest(&text))?;
+            journal.has_saved(&digest);
             Ok(())
         });
         let said = result.as_ref().copied().map_err(|error: &ApplyError| error.to_string());

@@ -93,8 +93,9 @@ struct ChangeFile {
 struct SnapshotFile {
     sequence: u64,
     by: Authorship,
-    /// SHA-256 of the startup file's text when this configuration came from it or replaced it.
-    startup: String,
+    /// SHA-256 of the startup file's text under which this configuration is in force; two while a save replaces the
+    /// file.
+    startup: Vec<String>,
     /// Of the kernel: a machine that was started again begins with startup.
     boot: String,
     /// A text in RFC 7951 JSON.
@@ -128,7 +129,7 @@ pub struct Journal {
     snapshot: (u64, u64),
     /// Bytes of changes since.
     since: u64,
-    startup: String,
+    startup: Vec<String>,
     boot: String,
 }
 
@@ -226,7 +227,7 @@ impl Journal {
             directory: directory.to_owned(),
             snapshot: (0, 0),
             since: 0,
-            startup: startup.to_owned(),
+            startup: vec![startup.to_owned()],
             boot: boot_id(),
         };
         let mut found = Found::default();
@@ -257,7 +258,8 @@ impl Journal {
                 return;
             }
         };
-        found.resume = snapshot.startup == self.startup && snapshot.boot == self.boot;
+        let same = snapshot.startup.iter().any(|startup| self.startup.contains(startup));
+        found.resume = same && snapshot.boot == self.boot;
         self.snapshot = (snapshot.sequence, text.len() as u64);
         let mut newest = tree.clone();
         let mut later = Vec::new();
@@ -329,13 +331,29 @@ impl Journal {
         found.revisions.extend(later);
     }
 
-    /// Running is startup, whose text has this digest.
+    /// The startup file has a text of this digest, and running is in force under it.
     ///
     /// # Errors
     /// The path and what the system says.
     pub fn saved(&mut self, running: &Revision, startup: &str) -> Result<(), JournalError> {
-        self.startup = startup.to_owned();
+        self.startup = vec![startup.to_owned()];
         self.write_snapshot(running)
+    }
+
+    /// The startup file is about to get a text of this digest: running is in force under the old one and the new one,
+    /// so that it does not matter when a crash comes.
+    ///
+    /// # Errors
+    /// The path and what the system says; then the file must stay as it is.
+    pub fn saving(&mut self, running: &Revision, startup: &str) -> Result<(), JournalError> {
+        let before = self.startup.clone();
+        self.startup.push(startup.to_owned());
+        self.write_snapshot(running).inspect_err(|_| self.startup = before)
+    }
+
+    /// The startup file has got that text.
+    pub fn has_saved(&mut self, startup: &str) {
+        self.startup = vec![startup.to_owned()];
     }
 
     /// Writes a change. Once this returns, a crash does not lose it.
