@@ -85,6 +85,21 @@ async fn a_restart_with_the_same_configuration_writes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_pair_on_another_interface_of_the_same_port_is_measured_afresh() {
+    let state = tempfile::tempdir().unwrap();
+    let on = |interface: &str| {
+        let named = format!(r#"{{"name": "pl0", "interface": "{interface}", "#);
+        site_text(3, "", REST).replace(r#"{"name": "pl0", "#, &named)
+    };
+    let (plane, packets) = Plane::new();
+    let lab = Lab::start(plane.clone(), packets, &on("eth9"), state.path(), 0.0);
+    lab.until("up", |lab| lab.pairs_up() == 3).await;
+    plane.freeze(port(&on("eth9"), "pl0"));
+    lab.apply(&on("eth10")).await.unwrap();
+    assert_eq!(lab.pairs_up(), 2, "not believed to be up on an interface that was never measured");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn numbers_survive_a_restart_and_a_reordered_configuration() {
     let state = tempfile::tempdir().unwrap();
     let text = site_text(3, "", REST);

@@ -198,7 +198,8 @@ impl<T: Target> Engine<T> {
 fn recabled(running: &Site, next: &Site) -> BTreeSet<PairName> {
     let ports = |site: &Site, name: &PairName| {
         let pair = site.pair(name)?;
-        Some((site.ports.get(&pair.lan_port)?.id, site.ports.get(&pair.wan_port)?.id))
+        let port = |name: &str| site.ports.get(name).map(|port| (port.id, port.interface.clone()));
+        Some((port(&pair.lan_port)?, port(&pair.wan_port)?))
     };
     next.pair_names()
         .filter(|name| running.pair(name).is_some() && ports(running, name) != ports(next, name))
