@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -11,6 +11,7 @@ use dataplane::tables::{self, TableEntry};
 use dataplane::target::{SWPIPE, TargetProfile};
 
 use crate::counters::{Count, Counters, Place, RULE_SLOTS};
+use crate::shared_set::SharedSet;
 use crate::tables::{RuleSlot, Seat, Snapshot};
 
 /// Whether a batch is taken as a whole.
@@ -55,7 +56,7 @@ pub enum UpdateFault {
     Aborted,
 }
 
-/// An entry as the device holds it. Clones are the same one, so that a read copies none while writes wait for it.
+/// An entry as the device holds it. Clones are the same one.
 #[derive(Clone, Debug)]
 pub struct Held(Arc<Row>);
 
@@ -141,8 +142,36 @@ impl Ord for Held {
     }
 }
 
+/// The entries of all tables at one instant. A clone takes microseconds, so that no write waits for a read.
+#[derive(Clone, Debug, Default)]
+pub struct Rows(BTreeMap<P4Id, SharedSet<Held>>);
+
+impl Rows {
+    /// Entries of a table, or of all, in the order of their places; a settable default action is among them once
+    /// it was written.
+    pub fn of(&self, table: Option<P4Id>) -> impl Iterator<Item = &Held> {
+        let rows = self.0.iter().filter(move |(id, _)| table.is_none_or(|wanted| wanted == **id));
+        rows.flat_map(|(_, rows)| rows.iter())
+    }
+
+    /// The entry at a place.
+    #[must_use]
+    pub fn at(&self, place: &EntryKey) -> Option<&Held> {
+        self.0.get(&place.table)?.get(place)
+    }
+
+    fn count(&self, table: P4Id) -> usize {
+        self.0.get(&table).map_or(0, SharedSet::len)
+    }
+
+    /// Of all rules.
+    fn rules(&self) -> impl Iterator<Item = &Held> {
+        tables::Family::BOTH.into_iter().flat_map(|family| self.of(Some(family.table())))
+    }
+}
+
 struct State {
-    rows: BTreeMap<P4Id, BTreeSet<Held>>,
+    rows: Rows,
     free_slots: VecDeque<RuleSlot>,
     next_slot: u32,
     next_turn: u64,
@@ -172,8 +201,7 @@ fn admissible(
 ) -> Result<(), UpdateFault> {
     let entry = update.entry();
     let table = tables::by_id(entry.table).ok_or(EntryError::UnknownTable(entry.table))?;
-    let rows = state.rows.get(&table.id);
-    let exists = rows.is_some_and(|rows| rows.contains(place));
+    let exists = state.rows.at(place).is_some();
     match update {
         Update::Insert(entry) => {
             TableEntry::parse(entry)?;
@@ -188,7 +216,7 @@ fn admissible(
             if exists {
                 return Err(UpdateFault::Exists(table.name));
             }
-            let used = rows.map_or(0, BTreeSet::len) as i64 + room.get(&table.id).copied().unwrap_or(0);
+            let used = state.rows.count(table.id) as i64 + room.get(&table.id).copied().unwrap_or(0);
             let size = profile.table_size(table);
             if used >= size as i64 {
                 return Err(UpdateFault::Full { table: table.name, size });
@@ -254,7 +282,7 @@ impl Device {
         Device {
             profile,
             state: Mutex::new(State {
-                rows: BTreeMap::new(),
+                rows: Rows::default(),
                 free_slots: VecDeque::new(),
                 next_slot: 0,
                 next_turn: 0,
@@ -329,8 +357,7 @@ impl Device {
         match update {
             Update::Insert(_) | Update::Modify(_) => {
                 let Ok(parsed) = TableEntry::parse(entry) else { return };
-                let known =
-                    state.rows.get(&entry.table).and_then(|rows| rows.get(&place)).map(|held| held.0.seat);
+                let known = state.rows.at(&place).map(|held| held.0.seat);
                 let seat = match (known, &parsed) {
                     (Some(seat), _) => seat,
                     (None, TableEntry::Rule(_)) => {
@@ -340,10 +367,10 @@ impl Device {
                     (None, _) => Seat::default(),
                 };
                 next.set(&parsed, seat);
-                state.rows.entry(entry.table).or_default().replace(Held::new(place, entry, seat));
+                state.rows.0.entry(entry.table).or_default().replace(Held::new(place, entry, seat));
             }
             Update::Delete(_) => {
-                let Some(held) = state.rows.get_mut(&entry.table).and_then(|rows| rows.take(&place)) else {
+                let Some(held) = state.rows.0.get_mut(&entry.table).and_then(|rows| rows.take(&place)) else {
                     return;
                 };
                 if let Ok(parsed) = TableEntry::parse(&held.entry()) {
@@ -370,40 +397,35 @@ impl Device {
         slot
     }
 
+    /// The entries as they are.
+    #[must_use]
+    pub fn rows(&self) -> Rows {
+        self.state().rows.clone()
+    }
+
     /// Entries of a table, or of all; a settable default action is among them once it was written.
     #[must_use]
     pub fn entries(&self, table: Option<P4Id>) -> Vec<Entry> {
-        self.held(table).iter().map(Held::entry).collect()
-    }
-
-    /// The same without a copy of each, in the order of their places.
-    #[must_use]
-    pub fn held(&self, table: Option<P4Id>) -> Vec<Held> {
-        let state = self.state();
-        let rows = state.rows.iter().filter(|(id, _)| table.is_none_or(|wanted| wanted == **id));
-        rows.flat_map(|(_, rows)| rows.iter().cloned()).collect()
+        self.rows().of(table).map(Held::entry).collect()
     }
 
     /// The entry at a place.
     #[must_use]
-    pub fn entry(&self, place: &EntryKey) -> Option<Held> {
-        self.state().rows.get(&place.table)?.get(place).cloned()
+    pub fn entry(&self, place: &EntryKey) -> Option<Entry> {
+        self.state().rows.at(place).map(Held::entry)
     }
 
     /// Counter of the rule at a place.
     #[must_use]
     pub fn rule_slot(&self, place: &EntryKey) -> Option<RuleSlot> {
-        self.entry(place).map(|held| held.slot())
+        self.state().rows.at(place).map(Held::slot)
     }
 
     /// Names of rules by their counters: the metadata that they were written with.
     #[must_use]
     pub fn rule_names(&self) -> HashMap<RuleSlot, String> {
-        let state = self.state();
-        tables::Family::BOTH
-            .iter()
-            .filter_map(|family| state.rows.get(&family.table()))
-            .flatten()
+        self.rows()
+            .rules()
             .map(|held| (held.slot(), String::from_utf8_lossy(held.metadata()).into_owned()))
             .collect()
     }
@@ -412,13 +434,8 @@ impl Device {
     /// it at once, in one new snapshot; entries that the schema does not allow are left out.
     pub fn replace(&self, entries: &[Entry]) {
         let mut state = self.state();
-        let slots: Vec<RuleSlot> = tables::Family::BOTH
-            .iter()
-            .filter_map(|family| state.rows.get(&family.table()))
-            .flat_map(|rows| rows.iter().map(Held::slot))
-            .collect();
-        state.free_slots.extend(slots);
-        state.rows.clear();
+        let before = std::mem::take(&mut state.rows);
+        state.free_slots.extend(before.rules().map(Held::slot));
         let mut next = Snapshot::empty(self.profile.parse);
         for entry in entries {
             self.apply(&mut state, &mut next, &Update::Insert(entry.clone()), entry.place());

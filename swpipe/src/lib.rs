@@ -18,5 +18,6 @@ pub mod priority;
 pub mod replay;
 pub mod run;
 pub mod server;
+pub mod shared_set;
 pub mod tables;
 pub mod worker;

@@ -40,8 +40,8 @@ pub struct Server {
 struct Shared {
     device_id: u64,
     controllers: Controllers,
-    /// Held for the whole of a write or read: calls follow one another (P4Runtime, "Batching and Ordering
-    /// of Updates").
+    /// Held for the whole of a write: they follow one another (P4Runtime, "Batching and Ordering of Updates"). A
+    /// read looks at the entries between two of them.
     forwarding: Mutex<config::Forwarding>,
     packet_in: Option<PacketLayout>,
     packet_out_layout: Option<PacketLayout>,

@@ -20,7 +20,7 @@ use tonic::Status;
 use super::Shared;
 use super::write::{cells, counter_of, initial_default, unimplemented, with_direct_counter};
 use crate::counters::Place;
-use crate::device::{Device, Held};
+use crate::device::{Device, Held, Rows};
 
 /// Entities in one message of an answer.
 const PART: usize = 1000;
@@ -49,29 +49,30 @@ impl Shared {
         if !request.role.is_empty() {
             return Err(Status::not_found(format!("role `{}` is unknown; leave the role out", request.role)));
         }
-        let forwarding = self.forwarding();
-        let device = forwarding.tables()?;
+        // Writes go on meanwhile.
+        let device = Arc::clone(self.forwarding().tables()?);
+        let rows = &device.rows();
         let mut found = Vec::new();
         let outcomes: WriteErrors = request
             .entities
             .iter()
             .map(|filter| match &filter.entity {
                 None => Err(Fault::invalid_argument("the filter has no entity")),
-                Some(Kind::TableEntry(filter)) => entries(device, filter, &mut found),
+                Some(Kind::TableEntry(filter)) => entries(rows, filter, &mut found),
                 Some(Kind::CounterEntry(filter)) => counters(filter, &mut found),
-                Some(Kind::DirectCounterEntry(filter)) => direct_counters(device, filter, &mut found),
-                Some(Kind::PacketReplicationEngineEntry(filter)) => replication(device, filter, &mut found),
+                Some(Kind::DirectCounterEntry(filter)) => direct_counters(rows, filter, &mut found),
+                Some(Kind::PacketReplicationEngineEntry(filter)) => replication(rows, filter, &mut found),
                 Some(_) => Err(unimplemented()),
             })
             .collect();
-        let parts = Parts { found: found.into_iter(), device: Arc::clone(device) };
+        let parts = Parts { found: found.into_iter(), device };
         let error = outcomes.into_result().err();
         Ok(tokio_stream::iter(parts.map(Ok).chain(error.map(Err))))
     }
 }
 
 /// P4Runtime, "Wildcard Reads" of table entries.
-fn entries(device: &Device, filter: &TableEntry, found: &mut Vec<Found>) -> Result<(), Fault> {
+fn entries(rows: &Rows, filter: &TableEntry, found: &mut Vec<Found>) -> Result<(), Fault> {
     let table = named_table(filter)?;
     if let Some(table) = table {
         let refuse = |what: &str| Err(Fault::invalid_argument(format!("table {}: {what}", table.name)));
@@ -87,7 +88,7 @@ fn entries(device: &Device, filter: &TableEntry, found: &mut Vec<Found>) -> Resu
     }
     if filter.is_default_action {
         let wanted = tables::PROGRAM.iter().filter(|of| table.is_none_or(|table| table.id == of.id));
-        found.extend(wanted.filter_map(|of| default_of(device, of, table.is_some())));
+        found.extend(wanted.filter_map(|of| default_of(rows, of, table.is_some())));
         return Ok(());
     }
     let action = match filter.action.as_ref().and_then(|action| action.r#type.as_ref()) {
@@ -109,28 +110,30 @@ fn entries(device: &Device, filter: &TableEntry, found: &mut Vec<Found>) -> Resu
             && at.table != CLONE_SESSIONS.id
     };
     // One entry alone needs no look at the others.
-    let candidates = match place {
-        Some(ref place) if filter.priority == place.priority => device.entry(place).into_iter().collect(),
-        _ => device.held(table.map(|table| table.id)),
+    let mut find = |held: &Held| {
+        if matched(held) {
+            let counter = filter.counter_data.and_then(|_| direct_counter(held));
+            found.push(Found::Entry(held.clone(), counter));
+        }
     };
-    for held in candidates.into_iter().filter(matched) {
-        let counter = filter.counter_data.and_then(|_| direct_counter(&held));
-        found.push(Found::Entry(held, counter));
+    match &place {
+        Some(place) if filter.priority == place.priority => rows.at(place).into_iter().for_each(&mut find),
+        _ => rows.of(table.map(|table| table.id)).for_each(&mut find),
     }
     Ok(())
 }
 
 /// Clone sessions: all, or the one that is named.
 fn replication(
-    device: &Device,
+    rows: &Rows,
     filter: &PacketReplicationEngineEntry,
     found: &mut Vec<Found>,
 ) -> Result<(), Fault> {
     let Some(Replication::CloneSessionEntry(filter)) = &filter.r#type else { return Err(unimplemented()) };
     let sessions = if filter.session_id == 0 {
-        device.held(Some(CLONE_SESSIONS.id))
+        rows.of(Some(CLONE_SESSIONS.id)).cloned().collect()
     } else {
-        device.entry(&clone_session_place_from_wire(filter)?).into_iter().collect()
+        Vec::from_iter(rows.at(&clone_session_place_from_wire(filter)?).cloned())
     };
     found.extend(sessions.into_iter().map(|session| Found::Entry(session, None)));
     Ok(())
@@ -158,12 +161,12 @@ fn match_of(table: &schema::Table, filter: &TableEntry) -> Result<EntryKey, Faul
 
 /// A table's default entry. A constant one is found only where its table is asked for by name: to a reader
 /// of everything it is no entry.
-fn default_of(device: &Device, table: &'static schema::Table, named: bool) -> Option<Found> {
+fn default_of(rows: &Rows, table: &'static schema::Table, named: bool) -> Option<Found> {
     if let DefaultAction::Const(_) = table.default {
         return named.then_some(Found::ConstDefault(table));
     }
     let initial = initial_default(table)?;
-    let written = device.entry(&initial.place());
+    let written = rows.at(&initial.place()).cloned();
     Some(written.map_or(Found::Initial(initial), |held| Found::Entry(held, None)))
 }
 
@@ -188,11 +191,7 @@ fn counters(filter: &CounterEntry, found: &mut Vec<Found>) -> Result<(), Fault> 
     Ok(())
 }
 
-fn direct_counters(
-    device: &Device,
-    filter: &DirectCounterEntry,
-    found: &mut Vec<Found>,
-) -> Result<(), Fault> {
+fn direct_counters(rows: &Rows, filter: &DirectCounterEntry, found: &mut Vec<Found>) -> Result<(), Fault> {
     let any = TableEntry::default();
     let filter = filter.table_entry.as_ref().unwrap_or(&any);
     let table = named_table(filter)?;
@@ -200,7 +199,7 @@ fn direct_counters(
         with_direct_counter(table.id)?;
     }
     let mut matched = Vec::new();
-    entries(device, filter, &mut matched)?;
+    entries(rows, filter, &mut matched)?;
     if matched.is_empty() && !filter.r#match.is_empty() {
         let name = table.map_or("", |table| table.name);
         return Err(Fault::not_found(format!("table {name}: there is no entry with this match")));

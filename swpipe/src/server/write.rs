@@ -197,7 +197,7 @@ fn without_action(device: &Device, wire: &TableEntry) -> Result<Entry, Fault> {
         return initial_default(table).ok_or_else(|| EntryError::ConstDefault(table.name).into());
     }
     let entry = device.entry(&place).ok_or(UpdateFault::Absent(table.name))?;
-    Ok(Entry { metadata: wire.metadata.clone(), ..entry.entry() })
+    Ok(Entry { metadata: wire.metadata.clone(), ..entry })
 }
 
 /// A table's default entry before it is written; `None` where it is constant.
