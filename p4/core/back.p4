@@ -12,15 +12,10 @@ control Back(inout headers_t hdr, inout meta_t meta, inout bit<9> exit_port) {
         exit_port = port;
     }
 
-    // A keep-alive, plain or steered.
+    // `keep_alive` does the rest: an action of a table that reads port and time costs Tofino a stage before `ports`.
     @id(0x0100001c) @name(".to_controller") @brief("A steered probe: to the controller as it came.")
     action to_controller() {
-        meta.passed.reason = REASON_KEEP_ALIVE;
         meta.ended = REASON_KEEP_ALIVE;
-        exit_port = CPU_PORT;
-        hdr.packet_in.setValid();
-        hdr.packet_in.ingress_port = (bit<16>)meta.ingress_port;
-        hdr.packet_in.receive_time = meta.now;
     }
 
     @id(0x01000015) @name(".unknown_link") @brief("Drop: no such link.")
@@ -38,6 +33,15 @@ control Back(inout headers_t hdr, inout meta_t meta, inout bit<9> exit_port) {
         actions = { to_link_port; to_controller; @defaultonly unknown_link; }
         const default_action = unknown_link();
         size = LINKS_SIZE;
+    }
+
+    @hidden action keep_alive() {
+        meta.passed.reason = REASON_KEEP_ALIVE;
+        meta.ended = REASON_KEEP_ALIVE;
+        exit_port = CPU_PORT;
+        hdr.packet_in.setValid();
+        hdr.packet_in.ingress_port = (bit<16>)meta.ingress_port;
+        hdr.packet_in.receive_time = meta.now;
     }
 
     @hidden action refuse(bit<8> reason) {
@@ -69,7 +73,7 @@ control Back(inout headers_t hdr, inout meta_t meta, inout bit<9> exit_port) {
 
     apply {
         if (hdr.eth.isValid() && hdr.eth.type == TYPE_KEEP_ALIVE) {
-            to_controller();
+            keep_alive();
         } else if (meta.passed.role == ROLE_COPY_PAIR) {
             refuse(REASON_COPY_RETURN);
         } else {
@@ -94,7 +98,9 @@ control Back(inout headers_t hdr, inout meta_t meta, inout bit<9> exit_port) {
                 refuse(REASON_NO_STEERING_HEADER);
             } else {
                 links.apply();
-                if (meta.passed.reason == REASON_RETURNED) {
+                if (meta.ended == REASON_KEEP_ALIVE) {
+                    keep_alive();
+                } else if (meta.drop == 0) {
                     if (hdr.unknown.isValid()) {
                         pop_unknown();
                     } else {
