@@ -44,6 +44,7 @@ fn example(kind: &Kind) -> &'static str {
         Kind::Vlans => "100,20",
         Kind::Choice(choices) => choices[0].0,
         Kind::File => "\"a file.json\"",
+        Kind::Beginning(_) => "main/f1",
         Kind::Text => "\"two words\"",
         Kind::Pattern => "\"^a|b$\"",
     }

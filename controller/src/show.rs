@@ -206,7 +206,12 @@ impl<T: Target> Desk<T> {
                 serde_json::to_value(self.liveness(&view, profile.as_deref()).await?)?
             }
             Request::ShowDrops => serde_json::to_value(self.drops(&view).await?)?,
-            Request::ShowEvents { after, last } => serde_json::to_value(self.events.list(after, last))?,
+            Request::ShowEvents { after, last, filter } => {
+                serde_json::to_value(self.events.list(after, last, &filter))?
+            }
+            Request::FollowEvents { after, filter } => {
+                serde_json::to_value(self.events.since(after, &filter))?
+            }
             Request::ShowTarget => serde_json::to_value(self.target_of(&view))?,
             Request::Lookup(query) => {
                 // Tables that are not known to be the device's would give an answer that may be wrong.
@@ -657,7 +662,8 @@ fn unit_of(
             let state: Option<&PairStatus> = status.pairs.iter().find(|other| other.pair.0 == id.0);
             pairs_up += usize::from(state.is_some_and(|state| state.state.carries()));
             let buckets_now = served.get(&id).copied().unwrap_or_default();
-            let tx = Side::BOTH.map(|side| read.get(&cells::PAIR_OUT, cells::pair_out(id, side)));
+            let out = |side| read.get(&cells::PAIR_OUT, cells::pair_out(id, side));
+            let (up, down) = (out(Side::Lan), out(Side::Wan));
             let rx = read.get(&cells::PAIR_VERDICTS, cells::pair_verdict(id, Reason::Returned));
             let average = |direction: Direction| {
                 state.and_then(|state| state.paths[direction].statistics.delay).map(|delay| delay.average.0)
@@ -681,10 +687,13 @@ fn unit_of(
                 last_reason: state.map(|state| reason_name(state.last_reason)),
                 last_change: state.map(|state| clock::calendar(state.last_change)),
                 flaps: state.map_or(0, |state| state.flaps),
-                tx_packets: tx.iter().map(|count| count.packets).sum(),
-                tx_bytes: tx.iter().map(|count| count.bytes).sum(),
+                tx_packets: up.packets + down.packets,
+                tx_bytes: up.bytes + down.bytes,
                 rx_packets: rx.packets,
                 rx_bytes: rx.bytes,
+                up: Some(up),
+                down: Some(down),
+                held_seconds: None,
                 lan_to_wan_ns: average(Direction::LanToWan),
                 wan_to_lan_ns: average(Direction::WanToLan),
             }
