@@ -234,8 +234,8 @@ fn barred(mut line: Line<'static>, width: usize) -> Line<'static> {
     line.patch_style(Style::default().add_modifier(Modifier::REVERSED))
 }
 
-/// A column of pairs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A column of pairs, from left to right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Name,
     State,
@@ -267,7 +267,7 @@ impl What {
             What::DownBits => "Dn b/s",
             What::LanToWan => "L>W",
             What::WanToLan => "W>L",
-            What::History => "1 minute",
+            What::History => "1min",
             What::Flaps => "Flaps",
             What::Share => "Share",
             What::BackPackets => "Back p/s",
@@ -290,8 +290,9 @@ struct Columns(Vec<(What, usize)>);
 const INDENT: usize = 2;
 /// Of the reason, where it is shown at all.
 const REASON: usize = 20;
-/// Of the history, where it is shown at all.
-const SHORT_HISTORY: usize = 8;
+/// Of the history, where it is shown at all, and before there is room for everything else.
+const SHORT_HISTORY: usize = 4;
+const SOME_HISTORY: usize = 12;
 
 impl Columns {
     fn fitting(width: usize, rows: &[Row<'_>]) -> Self {
@@ -311,8 +312,8 @@ impl Columns {
             (What::DownBits, 6),
             (What::LanToWan, 6),
             (What::WanToLan, 6),
-            (What::History, SHORT_HISTORY),
             (What::Flaps, 5),
+            (What::History, SHORT_HISTORY),
             (What::Reason, REASON),
             (What::Changed, 8),
             (What::Share, 6),
@@ -325,12 +326,13 @@ impl Columns {
             if rest < wide {
                 break;
             }
+            let wide = if what == What::History { rest.min(SOME_HISTORY) } else { wide };
             rest = rest.saturating_sub(wide + 1);
             columns.push((what, wide));
         }
         // The reason is the last, and has what the history leaves.
         let reason = columns.iter().position(|(what, _)| *what == What::Reason).map(|at| columns.remove(at));
-        let most = HISTORY as usize - SHORT_HISTORY;
+        let most = HISTORY as usize - SOME_HISTORY;
         let longer = if reason.is_some() { rest / 2 } else { rest }.min(most);
         for (what, wide) in &mut columns {
             if *what == What::History {
@@ -338,6 +340,7 @@ impl Columns {
                 rest -= longer;
             }
         }
+        columns.sort_by_key(|(what, _)| *what);
         columns.extend(reason.map(|(what, wide)| (what, wide + rest)));
         Columns(columns)
     }
@@ -572,11 +575,11 @@ fn help(looks: Looks) -> Vec<Line<'static>> {
         ("Ctrl-L", "draw the screen anew"),
     ];
     let words = [
-        ("Up, Dn", "to the appliance by its LAN port, by its WAN port; p/s packets, b/s bits"),
+        ("Up, Dn", "to the appliance by its LAN, its WAN port; a second: p packets, b bits"),
         ("Back", "from the appliance to links"),
         ("Bkts, Share", "buckets of the unit that the pair serves now, and their part"),
         ("L>W, W>L", "time-on-path of keep-alives, average of the last ones"),
-        ("1 minute", "time-on-path of the slower way; full height is the longest"),
+        ("1min", "time-on-path of the slower way; full height is the longest"),
     ];
     let lines = |list: &[(&str, &str)]| -> Vec<Line<'static>> {
         list.iter()
