@@ -704,7 +704,7 @@ fn recover(entries: &Tables, kept: Option<Ids>) -> Recovered {
     for entry in entries.values() {
         let name = || String::from_utf8_lossy(&entry.metadata).into_owned();
         match TableEntry::parse(entry) {
-            Ok(TableEntry::Link(link)) => {
+            Ok(TableEntry::Link(link)) if link.forwarding.port().is_some() => {
                 ids.links.insert(name(), link.link);
             }
             Ok(TableEntry::Unit(unit)) => {
@@ -734,8 +734,10 @@ fn standing_in(site: &Site, ids: &Ids, entries: &Tables) -> BTreeMap<String, BTr
     let names: BTreeMap<PairId, &PairName> = ids.pairs.iter().map(|(name, id)| (*id, name)).collect();
     let mut serving: BTreeMap<(UnitId, u16), PairId> = BTreeMap::new();
     for entry in entries.values() {
-        if let Ok(TableEntry::Bucket(bucket)) = TableEntry::parse(entry) {
-            serving.insert((bucket.unit, bucket.bucket.0), bucket.pair);
+        if let Ok(TableEntry::Bucket(bucket)) = TableEntry::parse(entry)
+            && let Some((pair, _)) = bucket.forwarding.serving()
+        {
+            serving.insert((bucket.unit, bucket.bucket.0), pair);
         }
     }
     let mut all = BTreeMap::new();

@@ -626,8 +626,9 @@ fn buckets_served(view: &View) -> BTreeMap<PairId, usize> {
     let mut served = BTreeMap::new();
     for entry in view.tables.rest.values() {
         if let Ok(dataplane::tables::TableEntry::Bucket(bucket)) = dataplane::tables::TableEntry::parse(entry)
+            && let Some((pair, _)) = bucket.forwarding.serving()
         {
-            *served.entry(bucket.pair).or_default() += 1;
+            *served.entry(pair).or_default() += 1;
         }
     }
     served

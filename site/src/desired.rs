@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use dataplane::entry::Entry;
 use dataplane::tables::{
-    BucketEntry, CloneSessionEntry, LinkEntry, PairForwarding, PairPortEntry, PairStateEntry, PortEntry,
-    PortMtuEntry, PortRole, RuleAction, RuleEntry, RuleField, SteeringEntry, UnitEntry, UnitMode,
+    BucketEntry, BucketForwarding, CloneSessionEntry, LinkEntry, LinkForwarding, PairForwarding,
+    PairPortEntry, PairStateEntry, PortEntry, PortMtuEntry, PortRole, RuleAction, RuleEntry, RuleField,
+    SteeringEntry, UnitEntry, UnitMode,
 };
 use dataplane::{BucketIndex, PortId, Side, buckets};
 
@@ -178,7 +179,8 @@ fn link_entries(site: &Site, ids: &Ids, link: &Link, entries: &mut Vec<Entry>) {
         return; // the check has made sure of ports and numbers
     };
     for (side, port, peer) in [(Side::Lan, lan, wan), (Side::Wan, wan, lan)] {
-        entries.push(named(LinkEntry { link: *index, side, port }.entry(), &link.name));
+        let forwarding = LinkForwarding::Port(port);
+        entries.push(named(LinkEntry { link: *index, side, forwarding }.entry(), &link.name));
         let role = PortRole::Link { link: *index, side, peer };
         entries.push(PortEntry { port, role }.entry());
     }
@@ -254,8 +256,8 @@ fn bucket_entries(ids: &Ids, condition: &Condition, unit: &Unit, entries: &mut V
         unit.pairs.keys().filter_map(|pair| Some((pair.as_str(), *ids.pairs.get(&name(pair))?))).collect();
     for ((bucket, (_, core)), pair) in (0..).zip(table.home()).zip(now) {
         if let Some(pair) = numbers.get(pair) {
-            entries
-                .push(BucketEntry { unit: unit_id, bucket: BucketIndex(bucket), pair: *pair, core }.entry());
+            let forwarding = BucketForwarding::Pair { pair: *pair, core };
+            entries.push(BucketEntry { unit: unit_id, bucket: BucketIndex(bucket), forwarding }.entry());
         }
     }
 }
