@@ -1,6 +1,9 @@
 //! Changes of pairs and units in words.
 
-use liveness::{CablingFault, Event, Fault, PairKey, PairTransition, Reason, SuspicionChange, UnitReason};
+use liveness::{
+    CablingFault, CoreState, Event, Fault, HoldChange, PairKey, PairTransition, Reason, SuspicionChange,
+    UnitReason,
+};
 use site::Ids;
 
 use super::{pair_state_name, unit_id, unit_state_name};
@@ -28,6 +31,39 @@ pub(super) fn of(event: &Event, ids: &Ids) -> Option<News> {
             entry.detail = Some(counters(transition));
             Some(entry)
         }
+        Event::Core(transition) => {
+            let name = format!("{} core {}", pair(ids, transition.pair)?, transition.core);
+            let severity = if transition.to.carries() { "info" } else { "warning" };
+            let text = match transition.reason {
+                Reason::Good { count } => format!("good: {count} keep-alives in a row in both directions"),
+                _ => format!(
+                    "losses: {} keep-alives in a row, those of the pair come back",
+                    transition
+                        .tallies
+                        .lan_to_wan
+                        .consecutive_lost
+                        .max(transition.tallies.wan_to_lan.consecutive_lost)
+                ),
+            };
+            Some(
+                news(severity, "core", name, text)
+                    .change(core_state_name(transition.from), core_state_name(transition.to)),
+            )
+        }
+        Event::Hold(notice) => {
+            let name = pair(ids, notice.pair)?;
+            let (severity, text) = match notice.change {
+                HoldChange::Started { down, until, trial_failed } => {
+                    let cause = if trial_failed { "the trial failed" } else { "it went down" };
+                    let seconds = until.since(notice.at).0 / 1_000_000_000;
+                    ("warning", format!("held: {cause}, number {down}, for {seconds} s"))
+                }
+                HoldChange::Trial => ("info", "trial: the hold is over".to_owned()),
+                HoldChange::Passed => ("info", "trial-passed".to_owned()),
+                HoldChange::Cleared => ("info", "hold-cleared".to_owned()),
+            };
+            Some(news(severity, "pair", name, text))
+        }
         Event::Unit(transition) => {
             let id = unit_id(transition.unit);
             let name = ids.units.iter().find(|(_, other)| **other == id)?.0.clone();
@@ -50,6 +86,15 @@ pub(super) fn of(event: &Event, ids: &Ids) -> Option<News> {
                     format!("liveness-suspended: all {pairs} pairs fail at once, their states are kept"),
                 ),
                 SuspicionChange::Resumed => ("info", "liveness-resumed".to_owned()),
+                SuspicionChange::ReferenceFailed { .. } => {
+                    ("error", "liveness-suspended: the reference fails, states are kept".to_owned())
+                }
+                SuspicionChange::ReferenceBelieved { .. } => {
+                    ("error", "liveness-believed: the reference still fails, the losses count now".to_owned())
+                }
+                SuspicionChange::ReferenceReturned { .. } => {
+                    ("info", "liveness-resumed: the reference comes back".to_owned())
+                }
                 SuspicionChange::Believed => ("error", "liveness-believed: the losses count now".to_owned()),
             };
             Some(news(severity, "liveness", "controller".to_owned(), text))
@@ -73,6 +118,14 @@ fn reason(transition: &PairTransition) -> String {
         Reason::Losses { direction, count } => {
             format!("losses: {count} keep-alives in a row {direction}")
         }
+        Reason::IpLosses { direction, count } => {
+            format!("ip-losses: {count} ip probes in a row {direction}")
+        }
+        Reason::NegativeReturned { direction, count } => {
+            format!("negative-returned: {count} negative probes in a row came back {direction}")
+        }
+        Reason::AllCoresDown { cores } => format!("all-cores-down: {cores}"),
+        Reason::HoldCleared => "hold-cleared".to_owned(),
         Reason::CarrierLost { side } => format!("carrier-lost: {side} port"),
         Reason::Admin(admin) => format!("admin {}", format!("{admin:?}").to_lowercase()),
         Reason::Suspended => "liveness-suspended: its losses are not believed".to_owned(),
@@ -92,6 +145,14 @@ fn counters(transition: &PairTransition) -> String {
         one("lan-to-wan", &transition.tallies.lan_to_wan),
         one("wan-to-lan", &transition.tallies.wan_to_lan)
     )
+}
+
+fn core_state_name(state: CoreState) -> &'static str {
+    match state {
+        CoreState::Init => "init",
+        CoreState::Up => "up",
+        CoreState::Down => "down",
+    }
 }
 
 fn cabling(name: &str, fault: &CablingFault, ids: &Ids) -> String {
