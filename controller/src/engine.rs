@@ -14,6 +14,7 @@ use liveness::{CoreState, Event, PairState, UnitKey, UnitState};
 use site::{Condition, Ids, PairName, Site, UnitForwarding};
 use swpipe::port_set::PortSet;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::MissedTickBehavior;
 
 use crate::clock;
 use crate::difference::{Entries, Tables, Updates, by_place, tally};
@@ -22,10 +23,12 @@ use crate::keepalives::{Command as LivenessCommand, Keepalives, Status};
 use crate::state_dir::{Kept, Numbers, StateDir, StateDirError};
 use crate::target::{Standing, Target, TargetError};
 use crate::view::View;
+use by_cost::Allowances;
 use recovery::{Standings, recover, still_moved, still_probed};
 use supervised::supervised;
 
 mod apply;
+mod by_cost;
 mod news;
 mod recovery;
 mod supervised;
@@ -34,6 +37,8 @@ mod supervised;
 const REPAIRS: usize = 20;
 /// Cabling faults of one pair that follow one another within this, ns, are one.
 const CABLING_EVERY: u64 = 1_000_000_000;
+/// How often the costs of pairs with `weight auto` are looked at.
+const COSTS_EVERY: Duration = Duration::from_secs(1);
 /// Between repairs that go on in the background.
 const REPAIR_AFTER: Duration = Duration::from_millis(250);
 
@@ -138,6 +143,8 @@ pub struct Engine<T> {
     retired: BTreeMap<LinkIndex, liveness::Nanos>,
     /// When a cabling fault of a pair was last logged: a storm of stray keep-alives is one fault.
     cabling: BTreeMap<u16, liveness::Nanos>,
+    /// How soon `weight auto` may move buckets.
+    allowances: Allowances,
     view: Arc<ArcSwap<View>>,
     /// Why the device, although it is connected, cannot be brought to what is wanted.
     trouble: watch::Sender<Option<String>>,
@@ -184,6 +191,7 @@ impl<T: Target> Engine<T> {
             lost: true,
             retired: BTreeMap::new(),
             cabling: BTreeMap::new(),
+            allowances: Allowances::default(),
             view: Arc::new(ArcSwap::from_pointee(view)),
             trouble: watch::Sender::new(None),
             ports,
@@ -217,7 +225,10 @@ impl<T: Target> Engine<T> {
         let mut standing = self.target.standing();
         let first = standing.borrow_and_update().clone();
         self.follow(first).await;
+        let mut costs = tokio::time::interval(COSTS_EVERY);
+        costs.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            let by_cost = self.site.units.values().any(by_cost::is_auto);
             let broken = self.actual.is_none() && matches!(*standing.borrow(), Standing::Primary(_));
             tokio::select! {
                 biased;
@@ -245,6 +256,7 @@ impl<T: Target> Engine<T> {
                 () = tokio::time::sleep(REPAIR_AFTER), if broken => {
                     self.connect().await;
                 }
+                _ = costs.tick(), if by_cost => self.balance_by_cost().await,
             }
         }
     }
@@ -481,7 +493,9 @@ impl<T: Target> Engine<T> {
     async fn settle(&mut self) -> Result<(), EngineError> {
         let status = self.keepalives.status().await?;
         self.see_cores(&status);
+        let before = self.condition.units.clone();
         self.condition = self.condition_from(&status);
+        self.tell_backups(&before, None);
         let wanted = self.wanted();
         self.change_to(wanted).await?;
         Ok(())
@@ -513,6 +527,7 @@ impl<T: Target> Engine<T> {
             }
         }
         let cores = self.take_cores(&changes);
+        let before = self.condition.units.clone();
         self.condition = self.condition_of(&self.site, &self.condition.up.clone());
         let quick = self.quick_updates();
         let mut written = None;
@@ -540,7 +555,11 @@ impl<T: Target> Engine<T> {
                 self.events.log(news);
             }
         }
-        let moves = cores || self.site.units.values().any(|unit| unit.rebalance);
+        self.tell_backups(&before, written);
+        let moves = cores
+            || !self.condition.hung.is_empty()
+            || !self.condition.moved.is_empty()
+            || self.site.units.values().any(|unit| unit.rebalance);
         if self.actual.is_some() && moves {
             let wanted = self.wanted();
             if let Err(error) = self.change_to(wanted).await {
@@ -548,6 +567,36 @@ impl<T: Target> Engine<T> {
             }
         } else {
             self.publish();
+        }
+    }
+
+    /// Logs which units others stand in for now, and which have their traffic back.
+    fn tell_backups(&self, before: &BTreeMap<String, UnitForwarding>, written: Option<liveness::Nanos>) {
+        let backup = |of: &BTreeMap<String, UnitForwarding>, unit: &str| match of.get(unit) {
+            Some(UnitForwarding::Backup(backup)) => Some(backup.clone()),
+            _ => None,
+        };
+        for unit in self.site.units.keys() {
+            let (was, is) = (backup(before, unit), backup(&self.condition.units, unit));
+            if was == is {
+                continue;
+            }
+            let state = |backup: &Option<String>, other: &Option<UnitForwarding>| match (backup, other) {
+                (Some(_), _) => "backup",
+                (None, Some(UnitForwarding::Bypass)) => "bypass",
+                (None, Some(UnitForwarding::Primary)) => "primary",
+                (None, _) => "up",
+            };
+            let (severity, reason) = match &is {
+                Some(backup) => (Severity::Warning, format!("backup: unit {backup} has its traffic")),
+                None => (Severity::Info, "backup: no unit stands in for it any more".to_owned()),
+            };
+            let mut news = News::now(severity, EventKind::Unit, unit, reason).change(
+                state(&was, &before.get(unit).cloned()),
+                state(&is, &self.condition.units.get(unit).cloned()),
+            );
+            news.written = written;
+            self.events.log(news);
         }
     }
 
@@ -737,6 +786,7 @@ impl<T: Target> Engine<T> {
             let news = News::now(severity, EventKind::Mode, unit, "set by hand");
             self.events.log(news.change(mode_name(was), mode_name(mode)));
         }
+        self.tell_backups(&old.units, None);
         // In an emergency the traffic comes first: a full disk must not stand in the way of a bypass.
         if let Err(error) = self.state_dir.save(&self.kept) {
             let reason = format!("mode {mode:?} is in force, but a restart would not find it: {error}");
