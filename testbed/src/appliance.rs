@@ -69,6 +69,12 @@ pub struct Change {
     pub loss_ppm: Option<u64>,
     /// Answers TCP segments to or from this port with a reset; 0 stops that.
     pub reset_port: Option<u16>,
+    /// Cores that swallow their frames; those of other cores, and plain keep-alives, pass.
+    pub hung_cores: Option<Vec<u8>>,
+    /// Stopped: swallows every frame with a steering header; plain keep-alives pass.
+    pub stopped: Option<bool>,
+    /// Swallows what goes to or comes from this port, as a policy does; 0 stops that.
+    pub denied_port: Option<u16>,
 }
 
 /// Counters of one pair.
@@ -88,6 +94,12 @@ pub struct PairReport {
     pub lost: u64,
     /// Resets sent.
     pub resets: u64,
+    /// Probes with a steering header carried.
+    pub probes: u64,
+    /// Frames swallowed by cores that hang, or with all processing stopped.
+    pub swallowed: u64,
+    /// Frames that the policy kept back.
+    pub denied: u64,
     /// Frames without a steering header.
     pub unsteered: u64,
 }
@@ -159,6 +171,9 @@ struct Settings {
     delay_us: u64,
     loss_ppm: u64,
     reset_port: u16,
+    hung_cores: Vec<u8>,
+    stopped: bool,
+    denied_port: u16,
 }
 
 type Cell = (usize, u8);
@@ -215,6 +230,11 @@ impl Appliance {
             settings.delay_us = change.delay_us.unwrap_or(settings.delay_us);
             settings.loss_ppm = change.loss_ppm.unwrap_or(settings.loss_ppm);
             settings.reset_port = change.reset_port.unwrap_or(settings.reset_port);
+            settings.stopped = change.stopped.unwrap_or(settings.stopped);
+            settings.denied_port = change.denied_port.unwrap_or(settings.denied_port);
+            if let Some(cores) = &change.hung_cores {
+                settings.hung_cores.clone_from(cores);
+            }
         }
         if found { Ok(()) } else { Err(format!("no pair {:?} ends here", change.pair)) }
     }
@@ -236,12 +256,26 @@ impl Appliance {
             let core = self.steering_core(frame, pair);
             if let Some(core) = core {
                 let report = &mut self.pairs[pair];
+                if settings.stopped || settings.hung_cores.contains(&core) {
+                    report.swallowed += 1;
+                    return Verdict::Drop;
+                }
+                let probe = is_probe(frame);
                 match side {
+                    _ if probe => report.probes += 1,
                     Side::Lan => report.lan_frames += 1,
                     Side::Wan => report.wan_frames += 1,
                 }
                 if let Some(packet) = frame::parse(frame, 16) {
-                    self.meet(packet.key(), (pair, core), side);
+                    let denied = settings.denied_port;
+                    if denied != 0 && packet.ports.is_some_and(|(s, d)| s == denied || d == denied) {
+                        report.denied += 1;
+                        return Verdict::Drop;
+                    }
+                    // Probes go through every pair between the same addresses.
+                    if !probe {
+                        self.meet(packet.key(), (pair, core), side);
+                    }
                     let wanted = settings.reset_port;
                     if wanted != 0
                         && packet.ports.is_some_and(|(s, d)| s == wanted || d == wanted)
@@ -341,6 +375,13 @@ impl Appliance {
         self.complaints = 0;
         self.listed.clear();
     }
+}
+
+/// Whether it is one of the balancer's probes: its body stands behind the header alone, or in a UDP datagram.
+fn is_probe(frame: &[u8]) -> bool {
+    const IPV4_UDP: usize = 28;
+    const IPV6_UDP: usize = 48;
+    [18, 18 + IPV4_UDP, 18 + IPV6_UDP].iter().any(|at| frame.get(*at..at + 4) == Some(b"SLKA"))
 }
 
 struct Ports {
@@ -554,5 +595,41 @@ mod tests {
         };
         assert_eq!(reset[12..16], frame[12..16], "the steering header goes back unchanged");
         assert!(appliance.change(&Change { pair: Some("z".into()), ..Change::default() }).is_err());
+    }
+
+    #[test]
+    fn a_hung_core_a_stopped_appliance_and_a_policy_swallow_their_own_alone() {
+        let mut appliance = appliance(Steering::Native);
+        let mut keep_alive = tcp4(&[], b"");
+        keep_alive[12..14].copy_from_slice(&frame::KEEP_ALIVE.to_be_bytes());
+        let on_core = |core| steered(&tcp4(&[], b"x"), core, 0);
+        let set = |appliance: &mut Appliance, change: Change| appliance.change(&change).expect("all pairs");
+        set(&mut appliance, Change { hung_cores: Some(vec![2]), ..Change::default() });
+        assert_eq!(appliance.receive(0, Side::Lan, &on_core(2), 0), Verdict::Drop);
+        appliance.forget();
+        assert_eq!(appliance.receive(0, Side::Lan, &on_core(1), 0), Verdict::Forward);
+        assert_eq!(appliance.receive(0, Side::Lan, &keep_alive, 0), Verdict::Forward);
+        set(&mut appliance, Change { hung_cores: Some(vec![]), stopped: Some(true), ..Change::default() });
+        assert_eq!(appliance.receive(0, Side::Lan, &on_core(1), 0), Verdict::Drop);
+        assert_eq!(appliance.receive(0, Side::Lan, &keep_alive, 0), Verdict::Forward);
+        set(&mut appliance, Change { stopped: Some(false), denied_port: Some(80), ..Change::default() });
+        assert_eq!(appliance.receive(0, Side::Lan, &on_core(1), 0), Verdict::Drop);
+        set(&mut appliance, Change { denied_port: Some(0), ..Change::default() });
+        assert_eq!(appliance.receive(0, Side::Lan, &on_core(1), 0), Verdict::Forward);
+        let report = appliance.report();
+        assert_eq!((report.pairs[0].swallowed, report.pairs[0].denied, report.complaints), (2, 1, 0));
+    }
+
+    #[test]
+    fn probes_through_every_pair_are_no_session() {
+        let mut appliance = appliance(Steering::Native);
+        let mut probe = steered(&tcp4(&[], b""), 0, 255);
+        probe.resize(80, 0);
+        probe[46..50].copy_from_slice(b"SLKA");
+        assert_eq!(appliance.receive(0, Side::Lan, &probe, 0), Verdict::Forward);
+        assert_eq!(appliance.receive(1, Side::Lan, &probe, 0), Verdict::Forward);
+        let report = appliance.report();
+        assert_eq!((report.complaints, report.pairs[0].probes, report.pairs[0].lan_frames), (0, 1, 0));
+        assert!(appliance.sessions().is_empty());
     }
 }
