@@ -224,6 +224,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("fast", include_str!("../topologies/fast.yaml")),
     ("dense", include_str!("../topologies/dense.yaml")),
     ("watched", include_str!("../topologies/watched.yaml")),
+    ("overloaded", include_str!("../topologies/overloaded.yaml")),
 ];
 
 impl Topology {

@@ -60,7 +60,8 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("bridge", &["baseline", "asymmetric", "pair-down", "manual-bypass", "controller-kill"]),
     ("fast", &["pair-down", "appliance-hang"]),
     ("dense", &["soak", "cuts"]),
-    ("watched", &["core-hang", "overload", "controller-freeze", "suspended"]),
+    ("watched", &["core-hang", "controller-freeze", "suspended"]),
+    ("overloaded", &["overload"]),
 ];
 
 /// One line per scenario.
