@@ -438,8 +438,11 @@ impl Pair {
     fn complaint(&self) -> Option<Reason> {
         let limit = self.profile.probes_down_count();
         let reached = |stream: &Stream| {
-            let (direction, count) = stream.longest_loss();
-            (count >= limit && self.has_lasted(stream, direction)).then_some((direction, count))
+            let losses = Direction::BOTH.map(|direction| (direction, stream.losses(direction)));
+            let counted = losses.into_iter().rev().filter(|(_, count)| *count >= limit);
+            counted
+                .filter(|(direction, _)| self.has_lasted(stream, *direction))
+                .max_by_key(|(_, count)| *count)
         };
         if let Some((direction, count)) = reached(&self.plain) {
             return Some(Reason::Losses { direction, count });
