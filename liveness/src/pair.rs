@@ -435,11 +435,14 @@ impl Pair {
 
     /// What speaks against the pair: a count of losses that has been reached. The plain keep-alives are the first to
     /// be blamed: when they fail, so does everything else.
-    fn complaint(&self, now: Nanos) -> Option<Reason> {
+    fn complaint(&self) -> Option<Reason> {
         let limit = self.profile.probes_down_count();
         let reached = |stream: &Stream| {
-            let (direction, count) = stream.longest_loss();
-            (count >= limit && self.has_lasted(stream, direction, now)).then_some((direction, count))
+            let losses = Direction::BOTH.map(|direction| (direction, stream.losses(direction)));
+            let counted = losses.into_iter().rev().filter(|(_, count)| *count >= limit);
+            counted
+                .filter(|(direction, _)| self.has_lasted(stream, *direction))
+                .max_by_key(|(_, count)| *count)
         };
         if let Some((direction, count)) = reached(&self.plain) {
             return Some(Reason::Losses { direction, count });
@@ -459,15 +462,15 @@ impl Pair {
 
     /// While a hold runs, `held` goes back to `down` only when nothing good has come for as long as the shortest hold:
     /// an appliance that loses some keep-alives would flap between the two.
-    fn has_lasted(&self, stream: &Stream, direction: Direction, now: Nanos) -> bool {
+    fn has_lasted(&self, stream: &Stream, direction: Direction) -> bool {
         match self.profile.hold_down().filter(|_| self.damping.is_held()) {
-            Some(rule) => stream.paths[direction].last_good.is_none_or(|good| now.since(good) >= rule.base()),
+            Some(rule) => stream.paths[direction].silence().is_none_or(|silence| silence >= rule.base()),
             None => true,
         }
     }
 
     /// What the consecutive outcomes ask for. While the controller's own path is in doubt, no trial fails.
-    pub(crate) fn judge(&self, doubted: bool, now: Nanos) -> Judgement {
+    pub(crate) fn judge(&self, doubted: bool) -> Judgement {
         if !self.plain.runs() {
             return Judgement::Stay;
         }
@@ -486,7 +489,7 @@ impl Pair {
         if self.probes != Probes::Good && self.is_ready() {
             return Judgement::Rise(Reason::Good { count });
         }
-        match self.complaint(now) {
+        match self.complaint() {
             Some(reason) if self.probes != Probes::Bad => Judgement::Fall(reason),
             _ => Judgement::Stay,
         }

@@ -114,7 +114,7 @@ pub(crate) struct Path {
     /// Times of good ones, where they are kept.
     measures: Option<Box<Measures>>,
     last_loss: Option<Nanos>,
-    pub(crate) last_good: Option<Nanos>,
+    last_good: Option<Nanos>,
     /// The gap in which the last keep-alive was voided, while nothing was learnt since.
     voided_in: Option<u64>,
     /// The cabling fault last reported, until a good keep-alive disproves it.
@@ -185,6 +185,11 @@ impl Path {
         self.tally.consecutive_good = 0;
         self.last_loss = Some(now);
         self.voided_in = None;
+    }
+
+    /// How long nothing good had come when the last loss was noticed; `None`: never yet.
+    pub(crate) fn silence(&self) -> Option<Nanos> {
+        Some(self.last_loss?.since(self.last_good?))
     }
 
     /// Whether a keep-alive that ran out in this gap may be voided. A second gap in a row may not: a controller that

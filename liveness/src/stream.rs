@@ -261,10 +261,14 @@ impl Stream {
         good(Direction::LanToWan).min(good(Direction::WanToLan))
     }
 
+    /// Bad ones of a direction in a row.
+    pub(crate) fn losses(&self, direction: Direction) -> u32 {
+        self.paths[direction].tally.consecutive_lost
+    }
+
     /// Bad ones in a row, and their direction: the one that has more.
     pub(crate) fn longest_loss(&self) -> (Direction, u32) {
-        let lost = |direction: Direction| self.paths[direction].tally.consecutive_lost;
-        let (there, back) = (lost(Direction::LanToWan), lost(Direction::WanToLan));
+        let (there, back) = (self.losses(Direction::LanToWan), self.losses(Direction::WanToLan));
         if back > there { (Direction::WanToLan, back) } else { (Direction::LanToWan, there) }
     }
 

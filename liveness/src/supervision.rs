@@ -520,7 +520,7 @@ impl Supervision {
             self.judge_core(key, core, now);
         }
         let Some(pair) = self.pairs.get(&key) else { return };
-        match pair.judge(self.doubts(pair), now) {
+        match pair.judge(self.doubts(pair)) {
             Judgement::Stay => {}
             Judgement::Rise(reason) => self.change(key, |pair| pair.rise(reason, now)),
             Judgement::Fall(reason) => self.fall(key, reason, now),

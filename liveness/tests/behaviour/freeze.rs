@@ -153,3 +153,42 @@ fn the_time_of_a_frozen_start_is_not_made_up_for() {
     assert!(rig.supervision.pairs().all(|pair| pair.state == PairState::Up));
     assert!(rig.supervision.next_deadline().unwrap() > Nanos::ZERO);
 }
+
+/// Everything that can be asked, of pairs of which one is held.
+#[test]
+fn two_seconds_of_standstill_flip_nothing_of_any_kind() {
+    for (first, base_ms) in [(true, 60_000), (false, 60_000), (true, 2_500), (false, 2_500)] {
+        let all = profile(|p| {
+            p.probes_down_count = 1;
+            p.max_delay_us = Some(95_000);
+            p.probe_cores = true;
+            p.ip = true;
+            p.negative = true;
+            p.reference = Some(liveness::ReferenceKey(1));
+            p.hold_down = Some(liveness::HoldDown { base_ms, ..liveness::HoldDown::default() });
+        });
+        let mut config = unit(all, 4);
+        config.cores = 8;
+        let mut rig = Rig::all_up(&[config]);
+        rig.lose(|probe| probe.pair == PairKey(3));
+        rig.run_for(ms(150));
+        rig.wire = Box::new(|probe, _| match crate::rig::healthy(probe)[..] {
+            [] => vec![],
+            _ => vec![ms(90)],
+        });
+        rig.run_for(ms(1_000));
+        assert_eq!(rig.state(3), PairState::Held);
+        rig.events.clear();
+        rig.freeze_for(ms(2_000));
+        if first {
+            rig.poll();
+        }
+        rig.turn();
+        rig.run_for(ms(5_000));
+        let flipped: Vec<_> = rig.pair_transitions().into_iter().filter(|t| t.pair != PairKey(3)).collect();
+        assert_eq!(flipped, []);
+        assert_eq!((rig.core_transitions(), rig.suspicion_changes()), (vec![], vec![]));
+        let expected = if base_ms == 2_500 { PairState::Up } else { PairState::Held };
+        assert_eq!(rig.state(3), expected, "the hold goes on, or its trial succeeds: {:?}", rig.events);
+    }
+}
