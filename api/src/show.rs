@@ -257,6 +257,15 @@ pub struct Pair {
     pub rx_packets: u64,
     /// Their bytes.
     pub rx_bytes: u64,
+    /// Of the frames sent to the appliance those by its LAN port: what goes up to the WAN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up: Option<Count>,
+    /// Of the frames sent to the appliance those by its WAN port: what comes down to the LAN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<Count>,
+    /// Seconds for which a damped pair is still held; none where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_seconds: Option<u64>,
     /// Average time-on-path, ns.
     pub lan_to_wan_ns: Option<u64>,
     /// Average time-on-path, ns.
@@ -649,6 +658,49 @@ pub struct Event {
     pub detail: Option<String>,
     /// For changes of pairs and units: when the data plane had it, ns after `monotonic_ns`.
     pub data_plane_ns: Option<u64>,
+}
+
+/// Which events are wanted; all of them by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct EventFilter {
+    /// About that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<EventKind>,
+    /// As severe as this, or worse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub severity: Option<Severity>,
+    /// Subjects that begin so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+}
+
+impl EventFilter {
+    /// Every event is wanted.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        *self == EventFilter::default()
+    }
+
+    /// The event is wanted.
+    #[must_use]
+    pub fn admits(&self, event: &Event) -> bool {
+        self.kind.is_none_or(|kind| event.kind == kind)
+            && self.severity.is_none_or(|least| event.severity >= least)
+            && self.subject.as_ref().is_none_or(|begin| event.subject.starts_with(begin.as_str()))
+    }
+}
+
+/// What happened since a follower asked last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct NewEvents {
+    /// Those that were wanted, oldest first.
+    pub events: Vec<Event>,
+    /// Id of the newest event, wanted or not; what the follower asked with where there is none.
+    pub newest: u64,
+    /// Events, of whatever kind, that were forgotten before the follower asked for them.
+    pub missed: u64,
 }
 
 /// `show target`.

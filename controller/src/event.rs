@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use api::{Event, EventKind, Severity};
+use api::{Event, EventFilter, EventKind, NewEvents, Severity};
 use liveness::Nanos;
 use tokio::sync::broadcast;
 
@@ -68,7 +68,19 @@ impl News {
 struct Log {
     ring: VecDeque<Event>,
     next: u64,
+    /// Events that the ring had no room for any more: those before its first, of this process.
+    forgotten: u64,
     file: Option<EventFile>,
+}
+
+impl Log {
+    fn behind(&self, after: u64, last: Option<usize>, filter: &EventFilter) -> Vec<Event> {
+        let start = self.ring.partition_point(|event| event.id <= after);
+        let wanted = self.ring.range(start..).rev().filter(|event| filter.admits(event));
+        let mut events: Vec<Event> = wanted.take(last.unwrap_or(usize::MAX)).cloned().collect();
+        events.reverse();
+        events
+    }
 }
 
 /// Events that a slow follower may be behind.
@@ -85,7 +97,7 @@ impl Events {
     #[must_use]
     pub fn new(next: u64) -> Self {
         Events {
-            log: Mutex::new(Log { ring: VecDeque::new(), next, file: None }),
+            log: Mutex::new(Log { ring: VecDeque::new(), next, forgotten: 0, file: None }),
             followers: broadcast::Sender::new(BEHIND),
         }
     }
@@ -148,6 +160,7 @@ impl Events {
         }
         if log.ring.len() == RING {
             log.ring.pop_front();
+            log.forgotten += 1;
         }
         // Nobody needs to follow.
         let _ = self.followers.send(event.clone());
@@ -160,12 +173,69 @@ impl Events {
         self.followers.subscribe()
     }
 
-    /// Events behind `after`, oldest first, the newest `last` of them.
+    /// Events behind `after` that are wanted, oldest first, the newest `last` of them.
     #[must_use]
-    pub fn list(&self, after: u64, last: Option<usize>) -> Vec<Event> {
+    pub fn list(&self, after: u64, last: Option<usize>, filter: &EventFilter) -> Vec<Event> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).behind(after, last, filter)
+    }
+
+    /// What a follower who knows everything up to `after` has to learn.
+    #[must_use]
+    pub fn since(&self, after: u64, filter: &EventFilter) -> NewEvents {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        let start = log.ring.partition_point(|event| event.id <= after);
-        let skip = last.map_or(start, |last| start.max(log.ring.len().saturating_sub(last)));
-        log.ring.iter().skip(skip).cloned().collect()
+        let oldest = log.ring.front().map_or(log.next, |event| event.id);
+        NewEvents {
+            newest: after.max(log.next.saturating_sub(1)),
+            // What was before this process is not in its ring, but nobody forgot it either.
+            missed: oldest.saturating_sub(after.saturating_add(1)).min(log.forgotten),
+            events: log.behind(after, None, filter),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(kind: EventKind, severity: Severity, subject: &str) -> News {
+        News::now(severity, kind, subject, "because")
+    }
+
+    fn subjects(events: &[Event]) -> Vec<&str> {
+        events.iter().map(|event| event.subject.as_str()).collect()
+    }
+
+    #[test]
+    fn a_filter_leaves_what_was_asked_for() {
+        let log = Events::new(1);
+        log.log(of(EventKind::Pair, Severity::Warning, "main/f1"));
+        log.log(of(EventKind::Unit, Severity::Error, "main"));
+        log.log(of(EventKind::Pair, Severity::Info, "main/f1"));
+        log.log(of(EventKind::Pair, Severity::Error, "other/f1"));
+        let list = |last, filter: EventFilter| log.list(0, last, &filter);
+        let pairs = EventFilter { kind: Some(EventKind::Pair), ..EventFilter::default() };
+        assert_eq!(subjects(&list(None, pairs.clone())), ["main/f1", "main/f1", "other/f1"]);
+        // The newest of those that are wanted, not the wanted among the newest.
+        let mine = EventFilter { subject: Some("main/".into()), ..pairs.clone() };
+        assert_eq!(list(Some(1), mine).iter().map(|event| event.id).collect::<Vec<_>>(), [3]);
+        let bad = EventFilter { severity: Some(Severity::Warning), ..EventFilter::default() };
+        assert_eq!(subjects(&list(None, bad)), ["main/f1", "main", "other/f1"]);
+        assert_eq!(log.list(3, None, &pairs).len(), 1);
+    }
+
+    #[test]
+    fn a_follower_learns_how_many_events_it_missed() {
+        let log = Events::new(1000);
+        let units = EventFilter { kind: Some(EventKind::Unit), ..EventFilter::default() };
+        // It followed another process before: what that one said is not missed here.
+        assert_eq!(log.since(3, &units), NewEvents { events: vec![], newest: 999, missed: 0 });
+        for _ in 0..RING + 5 {
+            log.log(of(EventKind::Pair, Severity::Info, "main/f1"));
+        }
+        let newest = 999 + RING as u64 + 5;
+        assert_eq!(log.since(3, &units), NewEvents { events: vec![], newest, missed: 5 });
+        assert_eq!(log.since(1001, &units).missed, 3);
+        assert_eq!(log.since(1004, &units).missed, 0);
+        assert_eq!(log.since(newest, &units), NewEvents { events: vec![], newest, missed: 0 });
     }
 }

@@ -210,7 +210,12 @@ impl<T: Target> Desk<T> {
                 serde_json::to_value(self.liveness(&view, profile.as_deref()).await?)?
             }
             Request::ShowDrops => serde_json::to_value(self.drops(&view).await?)?,
-            Request::ShowEvents { after, last } => serde_json::to_value(self.events.list(after, last))?,
+            Request::ShowEvents { after, last, filter } => {
+                serde_json::to_value(self.events.list(after, last, &filter))?
+            }
+            Request::FollowEvents { after, filter } => {
+                serde_json::to_value(self.events.since(after, &filter))?
+            }
             Request::ShowTarget => serde_json::to_value(self.target_of(&view))?,
             Request::Lookup(query) => {
                 // Tables that are not known to be the device's would give an answer that may be wrong.

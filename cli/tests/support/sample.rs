@@ -5,6 +5,10 @@ use api::{
     NamedVerdicts, Pair, PairLiveness, Port, Severity, SideCounts, TableUsage, Target, Unit, UnitHash,
     UnitMode, VerdictCount, Version,
 };
+use std::time::{Duration, SystemTime};
+
+use api::NewEvents;
+use cli::screen::Reading;
 use serde_json::{Value, json};
 
 pub const HASH: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
@@ -111,6 +115,9 @@ pub fn pairs(count: usize) -> Vec<Pair> {
                 tx_bytes: 1_234_567_890_000,
                 rx_packets: 1_234_000_000,
                 rx_bytes: 1_234_000_000_000,
+                up: Some(Count { packets: 1_000_000_000, bytes: 1_000_000_000_000 }),
+                down: Some(Count { packets: 234_567_890, bytes: 234_567_890_000 }),
+                held_seconds: None,
                 lan_to_wan_ns: (!down).then_some(123_456),
                 wan_to_lan_ns: (!down).then_some(98_765),
             }
@@ -351,5 +358,44 @@ pub fn applied() -> Applied {
         warnings: vec!["link2 has no rule".into()],
         changes: 4,
         confirmed: false,
+    }
+}
+
+/// What sluiced says in a second of the watching: every pair goes on at its own pace, and half the frames of the
+/// last are bypassed.
+pub fn reading(pairs: usize, second: u64) -> Reading {
+    let mut balancer = balancer(pairs);
+    for (number, pair) in (1..).zip(&mut balancer.units[0].pairs) {
+        // Sample pairs never stand still for long.
+        let wave = (second * 7 + number * 13) % 40;
+        let go = |count: &mut u64, rate: u64| *count += rate * second;
+        if let (Some(up), Some(down)) = (&mut pair.up, &mut pair.down) {
+            go(&mut up.packets, 1_000 * number);
+            go(&mut up.bytes, 1_000 * number * 800);
+            go(&mut down.packets, 250 * number);
+            go(&mut down.bytes, 250 * number * 100);
+        }
+        go(&mut pair.tx_packets, 1_250 * number);
+        go(&mut pair.tx_bytes, 1_000 * number * 800 + 250 * number * 100);
+        go(&mut pair.rx_packets, 1_200 * number);
+        go(&mut pair.rx_bytes, 1_200 * number * 650);
+        pair.lan_to_wan_ns = pair.lan_to_wan_ns.map(|delay| delay + wave * 10_000);
+    }
+    let mut drops = drops();
+    drops.frames_in += 100_000 * second;
+    for verdict in &mut drops.verdicts {
+        let rate = match verdict.verdict.as_str() {
+            "bypass" => 20,
+            "drop" => 0,
+            _ => 50_000,
+        };
+        verdict.packets += rate * second;
+    }
+    Reading {
+        at: Duration::from_millis(1000 * second + 20),
+        time: SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_000_000 + second),
+        balancer,
+        drops,
+        news: NewEvents { events: if second == 0 { events() } else { vec![] }, newest: 9, missed: 0 },
     }
 }

@@ -57,7 +57,8 @@ pub(crate) fn unit_of(
             let state: Option<&PairStatus> = status.pairs.iter().find(|other| other.pair.0 == id.0);
             pairs_up += usize::from(state.is_some_and(|state| state.state.carries()));
             let buckets_now = served.get(&id).copied().unwrap_or_default();
-            let tx = Side::BOTH.map(|side| read.get(&cells::PAIR_OUT, cells::pair_out(id, side)));
+            let out = |side| read.get(&cells::PAIR_OUT, cells::pair_out(id, side));
+            let (up, down) = (out(Side::Lan), out(Side::Wan));
             let rx = read.get(&cells::PAIR_VERDICTS, cells::pair_verdict(id, Reason::Returned));
             let average = |direction: Direction| {
                 state.and_then(|state| state.paths[direction].statistics.delay).map(|delay| delay.average.0)
@@ -90,8 +91,14 @@ pub(crate) fn unit_of(
                 last_reason: state.map(|state| reason_name(state.last_reason)),
                 last_change: state.map(|state| clock::calendar(state.last_change)),
                 flaps: state.map_or(0, |state| state.flaps),
-                tx_packets: tx.iter().map(|count| count.packets).sum(),
-                tx_bytes: tx.iter().map(|count| count.bytes).sum(),
+                tx_packets: up.packets + down.packets,
+                tx_bytes: up.bytes + down.bytes,
+                up: Some(up),
+                down: Some(down),
+                held_seconds: state
+                    .and_then(|state| state.hold)
+                    .filter(|hold| !hold.trial)
+                    .map(|hold| hold.until.since(status.now).0.div_ceil(1_000_000_000)),
                 rx_packets: rx.packets,
                 rx_bytes: rx.bytes,
                 lan_to_wan_ns: average(Direction::LanToWan),
