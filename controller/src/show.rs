@@ -400,6 +400,11 @@ impl<T: Target> Desk<T> {
         }
     }
 
+    /// The data plane is under this controller, and what is known of its tables is true.
+    pub(crate) fn is_current(&self) -> bool {
+        self.standing().1.is_none()
+    }
+
     pub(crate) fn target_of(&self, view: &View) -> api::Target {
         let (state, reason) = self.standing();
         let mut used: BTreeMap<u32, usize> = BTreeMap::new();

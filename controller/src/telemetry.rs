@@ -33,6 +33,8 @@ pub struct Snapshot {
     /// When the counters were read; `None` where the data plane has not told any yet, and all of them are zero.
     /// Before `at` where the data plane does not answer.
     pub counted: Option<Nanos>,
+    /// When the states of units and pairs were so: changes of later instants are not in it, all before are.
+    pub measured: Nanos,
     /// Units and pairs.
     pub balancer: Balancer,
     /// Keep-alives of every pair.
@@ -194,6 +196,7 @@ async fn read<T: Target>(desk: Arc<Desk<T>>, last: Option<Arc<Snapshot>>) -> Sna
             at,
             time,
             counted: counts.map(|_| at),
+            measured: status.now,
             balancer: desk.balancer_of(&view, &status, read),
             liveness: liveness_of(&view, &status, None),
             ports: desk.ports_of(&view, None, read),

@@ -79,8 +79,8 @@ pub fn load_or_make(directory: &Path, now: SystemTime) -> Result<String, Certifi
 
 /// When the first certificate of a PEM text expires.
 fn expires(text: &str) -> Result<SystemTime, String> {
-    let (_, pem) =
-        x509_parser::pem::parse_x509_pem(text.as_bytes()).map_err(|error| format!("no certificate: {error}"))?;
+    let (_, pem) = x509_parser::pem::parse_x509_pem(text.as_bytes())
+        .map_err(|error| format!("no certificate: {error}"))?;
     let (_, certificate) =
         X509Certificate::from_der(&pem.contents).map_err(|error| format!("no certificate: {error}"))?;
     let seconds = u64::try_from(certificate.validity().not_after.timestamp()).unwrap_or(0);
@@ -88,7 +88,7 @@ fn expires(text: &str) -> Result<SystemTime, String> {
 }
 
 fn make(directory: &Path, path: &Path, now: SystemTime) -> Result<String, CertificateError> {
-    let host = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+    let host = rustix::system::uname().nodename().to_str().ok().map(str::to_owned);
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
     names.extend(host.clone().filter(|host| *host != "localhost"));
     // A host name that is none of the DNS.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::{EventKind, Severity};
 use netconf::{Server, Settings, host_key};
 use tokio::sync::broadcast;
 
@@ -52,7 +53,7 @@ pub async fn serve<T: Target>(desk: Arc<Desk<T>>, telemetry: Telemetry<T>, state
                 false
             }
             Err(reason) => {
-                desk.events.log(News::now("error", "configuration", "netconf", reason));
+                desk.events.log(News::now(Severity::Error, EventKind::Configuration, "netconf", reason));
                 listeners.close_all().await;
                 true
             }

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use api::{EventKind, Severity};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -57,8 +58,12 @@ impl Listeners {
         F: Future<Output = ()> + Send + 'static,
     {
         let gone = |address: &SocketAddr, open: &Open| !wanted.contains(address) || open.task.is_finished();
-        let ending: Vec<SocketAddr> =
-            self.open.iter().filter(|(address, open)| gone(address, open)).map(|(address, _)| *address).collect();
+        let ending: Vec<SocketAddr> = self
+            .open
+            .iter()
+            .filter(|(address, open)| gone(address, open))
+            .map(|(address, _)| *address)
+            .collect();
         for address in ending {
             self.close(address).await;
         }
@@ -73,11 +78,15 @@ impl Listeners {
                     let task = tokio::spawn(serve(listener, Closing(closing)));
                     self.open.insert(*address, Open { task, _open: open });
                     self.failing.remove(address);
-                    self.tell(events, "info", format!("listens on {address}"));
+                    self.tell(events, Severity::Info, format!("listens on {address}"));
                 }
                 Err(error) => {
                     if self.failing.insert(*address) {
-                        self.tell(events, "error", format!("cannot listen on {address}: {error}; trying again"));
+                        self.tell(
+                            events,
+                            Severity::Error,
+                            format!("cannot listen on {address}: {error}; trying again"),
+                        );
                     }
                 }
             }
@@ -102,8 +111,8 @@ impl Listeners {
         }
     }
 
-    fn tell(&self, events: &Events, severity: &'static str, reason: String) {
-        events.log(News::now(severity, "configuration", self.service, reason));
+    fn tell(&self, events: &Events, severity: Severity, reason: String) {
+        events.log(News::now(severity, EventKind::Configuration, self.service, reason));
     }
 }
 
@@ -140,7 +149,7 @@ mod tests {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             listener.local_addr().unwrap()
         };
-        let events = Events::open(1, None).unwrap();
+        let events = Events::new(1);
         let mut listeners = Listeners::new("test");
         let wanted = [taken.local_addr().unwrap(), free];
         for _ in 0..3 {

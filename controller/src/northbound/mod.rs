@@ -6,6 +6,7 @@ pub mod listen;
 mod listeners;
 pub mod metrics;
 mod notifications;
+pub mod status;
 mod tls;
 
 pub use backend::Northbound;

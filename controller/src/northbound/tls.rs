@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use api::{EventKind, Severity};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, broadcast};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
@@ -23,11 +24,12 @@ use tree::{Tree, json};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::certificate::{self, CertificateError};
-use super::listeners::Closing;
-use crate::datastore::path_to;
+use super::listeners::{AGAIN, Closing, Listeners};
+use crate::datastore::{Datastores, path_to};
+use crate::event::{Events, News};
 
 /// Between looks whether files of certificates are other ones.
-pub(super) const LOOK: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_secs(60);
 /// A client that has not shaken hands by then is sent away.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
@@ -67,6 +69,83 @@ impl Listening {
     }
 }
 
+/// A service on TCP that is as running says.
+pub(super) struct Service {
+    /// Of events.
+    pub(super) name: &'static str,
+    /// The container of its configuration.
+    pub(super) at: &'static [&'static str],
+    /// What is spoken inside TLS (ALPN).
+    pub(super) protocol: &'static [u8],
+    /// Where it listens by that.
+    pub(super) addresses: fn(&Listening) -> Vec<SocketAddr>,
+}
+
+impl Service {
+    /// Listens where it shall, with the certificates that it shall show, for as long as the process lives. Other
+    /// certificates end what is connected.
+    pub(super) async fn follow<F>(
+        &self,
+        datastores: &Datastores,
+        events: &Events,
+        state_dir: &Path,
+        serve: impl Fn(TcpListener, Credentials, Closing) -> F,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut changes = datastores.changes();
+        let mut listeners = Listeners::new(self.name);
+        let mut shown: Option<Credentials> = None;
+        // Said once.
+        let mut trouble: Option<String> = None;
+        loop {
+            let wanted = Listening::of(&datastores.running().tree, self.at);
+            let credentials = wanted
+                .enabled
+                .then(|| {
+                    tokio::task::block_in_place(|| Credentials::load(&wanted.tls, state_dir, self.protocol))
+                })
+                .transpose();
+            let mut failed = false;
+            match credentials {
+                Ok(Some(credentials)) => {
+                    trouble = None;
+                    if shown.as_ref() != Some(&credentials) {
+                        listeners.close_all().await;
+                        shown = Some(credentials.clone());
+                    }
+                    let addresses = (self.addresses)(&wanted);
+                    let serve = |listener, closing| serve(listener, credentials.clone(), closing);
+                    failed = listeners.follow(&addresses, events, serve).await;
+                }
+                Ok(None) => {
+                    trouble = None;
+                    listeners.close_all().await;
+                }
+                Err(error) => {
+                    failed = true;
+                    listeners.close_all().await;
+                    let reason = format!("does not listen: {error}; trying again");
+                    if trouble.as_ref() != Some(&reason) {
+                        let news = News::now(Severity::Error, EventKind::Configuration, self.name, &reason);
+                        events.log(news);
+                    }
+                    trouble = Some(reason);
+                }
+            }
+            tokio::select! {
+                change = changes.recv() => {
+                    if matches!(change, Err(broadcast::error::RecvError::Closed)) {
+                        return;
+                    }
+                }
+                // Files of certificates are renewed without a word.
+                () = sleep(if failed { AGAIN } else { LOOK }), if wanted.enabled => {}
+            }
+        }
+    }
+}
+
 /// Why there is no TLS.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TlsError {
@@ -99,7 +178,11 @@ impl Credentials {
     /// clients must show a certificate of it. `protocol` is what is spoken inside (ALPN).
     pub(super) fn load(files: &Files, state_dir: &Path, protocol: &[u8]) -> Result<Self, TlsError> {
         let read = |what, path: &PathBuf| {
-            fs::read(path).map_err(|error| TlsError::File { what, path: path.clone(), reason: error.to_string() })
+            fs::read(path).map_err(|error| TlsError::File {
+                what,
+                path: path.clone(),
+                reason: error.to_string(),
+            })
         };
         let (chain, key, chain_file, key_file) = match (&files.certificate, &files.key) {
             (Some(certificate), Some(key)) => (
@@ -189,7 +272,7 @@ pub(super) async fn accept<S, F>(
     closing: Closing,
     serve: S,
 ) where
-    S: Fn(TlsStream<TcpStream>, SocketAddr) -> F + Clone + Send + 'static,
+    S: Fn(TlsStream<TcpStream>, SocketAddr) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
     let acceptor = TlsAcceptor::from(credentials.config);
