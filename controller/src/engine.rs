@@ -704,7 +704,7 @@ fn recover(entries: &Tables, kept: Option<Ids>) -> Recovered {
     for entry in entries.values() {
         let name = || String::from_utf8_lossy(&entry.metadata).into_owned();
         match TableEntry::parse(entry) {
-            Ok(TableEntry::Link(link)) => {
+            Ok(TableEntry::Link(link)) if link.forwarding.port().is_some() => {
                 ids.links.insert(name(), link.link);
             }
             Ok(TableEntry::Unit(unit)) => {
@@ -734,8 +734,10 @@ fn standing_in(site: &Site, ids: &Ids, entries: &Tables) -> BTreeMap<String, BTr
     let names: BTreeMap<PairId, &PairName> = ids.pairs.iter().map(|(name, id)| (*id, name)).collect();
     let mut serving: BTreeMap<(UnitId, u16), PairId> = BTreeMap::new();
     for entry in entries.values() {
-        if let Ok(TableEntry::Bucket(bucket)) = TableEntry::parse(entry) {
-            serving.insert((bucket.unit, bucket.bucket.0), bucket.pair);
+        if let Ok(TableEntry::Bucket(bucket)) = TableEntry::parse(entry)
+            && let Some((pair, _)) = bucket.forwarding.serving()
+        {
+            serving.insert((bucket.unit, bucket.bucket.0), pair);
         }
     }
     let mut all = BTreeMap::new();
@@ -775,6 +777,7 @@ fn supervised(
             active_pairs: config.active_pairs as u16,
             sampling_count: config.sampling_count as u16,
             suspend_limit_ms: config.suspend_limit,
+            ..ProfileSettings::default()
         })
         .map_err(|error| EngineError::Profile { profile: config.name.clone(), reason: error.to_string() })?;
         let mut pairs = Vec::new();
@@ -829,6 +832,7 @@ pub fn pair_state_name(state: PairState) -> &'static str {
         PairState::Down => "down",
         PairState::AdminDown => "admin-down",
         PairState::Draining => "draining",
+        PairState::Held => "held",
     }
 }
 
