@@ -10,6 +10,8 @@ pub enum Kind {
     Counter,
     /// Goes up and down.
     Gauge,
+    /// Counters of steps, cumulative, with sum and count.
+    Histogram,
     /// Always 1; its labels tell.
     Info,
 }
@@ -21,6 +23,7 @@ impl Kind {
         match self {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
             Kind::Info => "info",
         }
     }
@@ -40,6 +43,15 @@ pub struct Family {
 }
 
 impl Family {
+    /// Names of its series.
+    #[must_use]
+    pub fn series(&self) -> Vec<String> {
+        match self.kind {
+            Kind::Histogram => ["bucket", "sum", "count"].map(|of| format!("{}_{of}", self.name)).to_vec(),
+            _ => vec![self.name.to_owned()],
+        }
+    }
+
     /// Name without what the exposition adds to it.
     pub(super) fn stem(&self) -> &'static str {
         let name = self.name.strip_suffix("_total").unwrap_or(self.name);
@@ -61,6 +73,7 @@ impl Family {
         match self.kind {
             Kind::Counter => MetricType::Counter,
             Kind::Gauge => MetricType::Gauge,
+            Kind::Histogram => MetricType::Histogram,
             Kind::Info => MetricType::Info,
         }
     }
@@ -116,6 +129,10 @@ families! {
         "1 for the mode of the unit, which is auto or by hand, 0 for the others";
     UNIT_INFO Info "sluice_unit_info" ["unit" "liveness_profile" "fail_action" "rebalance" "config_hash"]
         "How the unit is configured, and the digest of its bucket table";
+    UNIT_FLAPS Counter "sluice_unit_flaps_total" ["unit"]
+        "Times that the unit went into bypass, by its pairs or by hand";
+    UNIT_LAST_CHANGE Gauge "sluice_unit_last_change_timestamp_seconds" ["unit"]
+        "When the state of the unit changed last, in seconds since 1970";
     UNIT_PAIRS Gauge "sluice_unit_pairs" ["unit"]
         "Pairs of the unit";
     UNIT_PAIRS_UP Gauge "sluice_unit_pairs_up" ["unit"]
@@ -135,6 +152,10 @@ families! {
         "Times that the pair went from up to down";
     PAIR_LAST_CHANGE Gauge "sluice_pair_last_change_timestamp_seconds" ["unit" "pair"]
         "When the state of the pair changed last, in seconds since 1970";
+    PAIR_HOLD_END Gauge "sluice_pair_hold_end_timestamp_seconds" ["unit" "pair"]
+        "When the hold of a pair that flapped ends and its trial begins, in seconds since 1970; only while it is held";
+    PAIR_COST Gauge "sluice_pair_cost_seconds" ["unit" "pair"]
+        "What an exchange of 64 KiB through the pair would take by the statistics of its keep-alives";
     PAIR_WEIGHT Gauge "sluice_pair_weight" ["unit" "pair"]
         "Weight of the pair in force";
     PAIR_HOME_BUCKETS Gauge "sluice_pair_home_buckets" ["unit" "pair"]
@@ -154,16 +175,25 @@ families! {
     PAIR_VERDICT_BYTES Counter "sluice_pair_verdict_bytes_total" ["unit" "pair" "verdict" "reason"]
         "Bytes of these frames";
 
-    KEEPALIVES_SENT Counter "sluice_keepalives_sent_total" ["unit" "pair" "direction"]
-        "Keep-alives sent";
-    KEEPALIVES Counter "sluice_keepalives_total" ["unit" "pair" "direction" "verdict"]
+    CORE_UP Gauge "sluice_core_up" ["unit" "pair" "core"]
+        "1 where the worker core behind the pair answers; only with probe-cores";
+    CORE_FLAPS Counter "sluice_core_flaps_total" ["unit" "pair" "core"]
+        "Times that the core went down";
+
+    KEEPALIVES_SENT Counter "sluice_keepalives_sent_total" ["unit" "pair" "direction" "probe"]
+        "Keep-alives sent: plain ones (probe pair) and those that pass the appliance's processing (probe ip)";
+    KEEPALIVES Counter "sluice_keepalives_total" ["unit" "pair" "direction" "probe" "verdict"]
         "Keep-alives by how they were judged; one that is late is lost too";
+    NEGATIVE Counter "sluice_negative_probes_total" ["unit" "pair" "direction" "verdict"]
+        "Probes that must not come back, by whether they did";
     KEEPALIVES_CONSECUTIVE_GOOD Gauge "sluice_keepalives_consecutive_good" ["unit" "pair" "direction"]
         "Good keep-alives in a row";
     KEEPALIVES_CONSECUTIVE_LOST Gauge "sluice_keepalives_consecutive_lost" ["unit" "pair" "direction"]
         "Lost keep-alives in a row";
     KEEPALIVE_LAST_LOSS Gauge "sluice_keepalive_last_loss_timestamp_seconds" ["unit" "pair" "direction"]
         "When a keep-alive was lost last, in seconds since 1970";
+    TIME_ON_PATH Histogram "sluice_time_on_path_seconds" ["unit" "pair" "direction"]
+        "Time-on-path of good keep-alives, measured by the data plane";
     WINDOW_SAMPLES Gauge "sluice_time_on_path_window_samples" ["unit" "pair" "direction"]
         "Keep-alives in the window that the other sluice_time_on_path_window metrics are about";
     WINDOW_FAILED Gauge "sluice_time_on_path_window_failed" ["unit" "pair" "direction"]

@@ -1,11 +1,13 @@
 //! One reading as text, in either format that Prometheus reads.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use api::{DirectionLiveness, EventKind, Severity, UnitMode, VerdictCount, Version};
 use dataplane::Reason;
+use liveness::{BOUNDS, CoreState, Counters, Direction, Histogram, Nanos, PathStatus};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, prometheus_text, text};
 use prometheus_client::metrics::exemplar::Exemplar;
@@ -15,7 +17,7 @@ use super::family::{self as f, Family, Kind};
 use crate::telemetry::{FlowSnapshot, Snapshot};
 
 const DATA_PLANE_STATES: [&str; 4] = ["primary", "backup", "lost", "unusable"];
-const UNIT_STATES: [&str; 2] = ["up", "bypass"];
+const UNIT_STATES: [&str; 3] = ["up", "bypass", "primary"];
 const UNIT_MODES: [UnitMode; 3] = [UnitMode::Auto, UnitMode::Bypass, UnitMode::Primary];
 const PAIR_STATES: [&str; 6] = ["init", "up", "down", "admin-down", "draining", "held"];
 
@@ -93,43 +95,52 @@ impl Page {
     }
 }
 
-/// A family being written.
+/// What families are written to.
 struct Writer<'a>(DescriptorEncoder<'a>);
 
 /// What a series has.
 #[derive(Clone, Copy)]
-enum Sample {
+enum Sample<'v> {
     Count(u64),
     Value(f64),
+    Times(&'v Histogram),
 }
 
-impl From<u64> for Sample {
+impl From<u64> for Sample<'_> {
     fn from(count: u64) -> Self {
         Sample::Count(count)
     }
 }
 
-impl From<f64> for Sample {
+impl From<f64> for Sample<'_> {
     fn from(value: f64) -> Self {
         Sample::Value(value)
     }
 }
 
-impl From<bool> for Sample {
+impl From<bool> for Sample<'_> {
     fn from(holds: bool) -> Self {
-        Sample::Value(f64::from(u8::from(holds)))
+        Sample::Count(holds.into())
     }
 }
 
-impl From<usize> for Sample {
+impl From<usize> for Sample<'_> {
     fn from(count: usize) -> Self {
-        Sample::Value(count as f64)
+        Sample::Count(count as u64)
     }
 }
+
+impl<'v> From<&'v Histogram> for Sample<'v> {
+    fn from(times: &'v Histogram) -> Self {
+        Sample::Times(times)
+    }
+}
+
+const NO_EXEMPLAR: Option<&Exemplar<[(&str, &str); 0], f64>> = None;
 
 impl Writer<'_> {
     /// A family with these series; one without series is left out.
-    fn put<'v, const LABELS: usize, S: Into<Sample>>(
+    fn put<'v, const LABELS: usize, S: Into<Sample<'v>>>(
         &mut self,
         family: &Family,
         series: impl IntoIterator<Item = ([&'v str; LABELS], S)>,
@@ -147,26 +158,28 @@ impl Writer<'_> {
                 *label = (name, value);
             }
             let labels = &labels[..];
+            if family.kind == Kind::Info {
+                metric.encode_info(&labels)?;
+                continue;
+            }
+            let mut series = metric.encode_family(&labels)?;
             match (family.kind, sample.into()) {
-                (Kind::Info, _) => metric.encode_info(&labels)?,
-                (Kind::Counter, Sample::Count(count)) => {
-                    let exemplar: Option<&Exemplar<[(&str, &str); 0], f64>> = None;
-                    metric.encode_family(&labels)?.encode_counter(&count, exemplar)?;
+                (Kind::Counter, Sample::Count(count)) => series.encode_counter(&count, NO_EXEMPLAR)?,
+                (Kind::Counter, Sample::Value(value)) => series.encode_counter(&value, NO_EXEMPLAR)?,
+                (_, Sample::Count(count)) => series.encode_gauge(&count)?,
+                (_, Sample::Value(value)) => series.encode_gauge(&value)?,
+                (_, Sample::Times(times)) => {
+                    let bounds = BOUNDS.iter().map(|bound| seconds(bound.0)).chain([f64::INFINITY]);
+                    let steps: Vec<(f64, u64)> = bounds.zip(times.steps).collect();
+                    let none: Option<&HashMap<usize, Exemplar<[(&str, &str); 0], f64>>> = None;
+                    series.encode_histogram(seconds(times.sum.0), times.count(), &steps, none)?;
                 }
-                (Kind::Counter, Sample::Value(value)) => {
-                    let exemplar: Option<&Exemplar<[(&str, &str); 0], f64>> = None;
-                    metric.encode_family(&labels)?.encode_counter(&value, exemplar)?;
-                }
-                (Kind::Gauge, Sample::Count(count)) => {
-                    metric.encode_family(&labels)?.encode_gauge(&(count as f64))?;
-                }
-                (Kind::Gauge, Sample::Value(value)) => metric.encode_family(&labels)?.encode_gauge(&value)?,
             }
         }
         Ok(())
     }
 
-    fn one(&mut self, family: &Family, sample: impl Into<Sample>) -> fmt::Result {
+    fn one<'v>(&mut self, family: &Family, sample: impl Into<Sample<'v>>) -> fmt::Result {
         self.put(family, [([], sample)])
     }
 }
@@ -205,19 +218,26 @@ fn text_of(text: &Option<String>) -> &str {
     text.as_deref().unwrap_or_default()
 }
 
-type Verdicts = [(&'static str, fn(&DirectionLiveness) -> u64); 10];
+fn way(direction: Direction) -> &'static str {
+    match direction {
+        Direction::LanToWan => "lan-to-wan",
+        Direction::WanToLan => "wan-to-lan",
+    }
+}
+
+type Verdicts = [(&'static str, fn(&Counters) -> u64); 10];
 
 const KEEPALIVE_VERDICTS: Verdicts = [
-    ("good", |path| path.good),
-    ("lost", |path| path.lost),
-    ("late", |path| path.late),
-    ("duplicate", |path| path.duplicate),
-    ("stale", |path| path.stale),
-    ("voided", |path| path.voided),
-    ("wrong-tag", |path| path.wrong_tag),
-    ("wrong-instance", |path| path.wrong_instance),
-    ("looped", |path| path.looped),
-    ("wrong-pair", |path| path.wrong_pair),
+    ("good", |counters| counters.good),
+    ("lost", |counters| counters.lost),
+    ("late", |counters| counters.late),
+    ("duplicate", |counters| counters.duplicate),
+    ("stale", |counters| counters.stale),
+    ("voided", |counters| counters.voided),
+    ("wrong-tag", |counters| counters.wrong_tag),
+    ("wrong-instance", |counters| counters.wrong_instance),
+    ("looped", |counters| counters.looped),
+    ("wrong-pair", |counters| counters.wrong_pair),
 ];
 
 impl Collector for Page {
@@ -227,6 +247,7 @@ impl Collector for Page {
         self.data_plane(&mut writer)?;
         self.units(&mut writer)?;
         self.pairs(&mut writer)?;
+        self.cores(&mut writer)?;
         self.keepalives(&mut writer)?;
         self.links(&mut writer)?;
         self.ports(&mut writer)?;
@@ -238,6 +259,11 @@ impl Page {
     /// Counters that were never read are not there: a 0 would look like a restart later on.
     fn is_counted(&self) -> bool {
         self.snapshot.counted.is_some()
+    }
+
+    /// An instant of the monotonic clock, in seconds since 1970.
+    fn instant(&self, at: Nanos) -> f64 {
+        since_1970(self.snapshot.time) + (at.0 as f64 - self.snapshot.at.0 as f64) / 1e9
     }
 
     fn controller(&self, to: &mut Writer<'_>) -> fmt::Result {
@@ -315,6 +341,10 @@ impl Page {
             (labels, true)
         });
         to.put(&f::UNIT_INFO, info)?;
+        let known = &self.snapshot.unit_status;
+        to.put(&f::UNIT_FLAPS, known.iter().map(|(name, unit)| ([name.as_str()], unit.flaps)))?;
+        let changes = known.iter().map(|(name, unit)| ([name.as_str()], self.instant(unit.last_change)));
+        to.put(&f::UNIT_LAST_CHANGE, changes)?;
         to.put(&f::UNIT_PAIRS, units.iter().map(|unit| ([unit.name.as_str()], unit.pairs_total)))?;
         to.put(&f::UNIT_PAIRS_UP, units.iter().map(|unit| ([unit.name.as_str()], unit.pairs_up)))?;
         to.put(&f::UNIT_ACTIVE_PAIRS, units.iter().map(|unit| ([unit.name.as_str()], unit.active_pairs)))?;
@@ -332,7 +362,7 @@ impl Page {
                 unit.pairs.iter().map(move |pair| ([unit.name.as_str(), pair.name.as_str()], unit, pair))
             })
             .collect();
-        let of_each = |value: fn(&api::Pair) -> Sample| {
+        let of_each = |value: fn(&api::Pair) -> Sample<'static>| {
             pairs.iter().map(move |(name, _, pair)| (*name, value(pair))).collect::<Vec<_>>()
         };
         let states_of = pairs.iter().flat_map(|([unit, name], _, pair)| {
@@ -347,6 +377,15 @@ impl Page {
         let changes =
             pairs.iter().filter_map(|(name, _, pair)| Some((*name, calendar(pair.last_change.as_deref()?)?)));
         to.put(&f::PAIR_LAST_CHANGE, changes)?;
+        let known = &self.snapshot.pair_status;
+        let holds = known.iter().filter_map(|(name, pair)| {
+            Some(([name.unit.as_str(), &name.pair], self.instant(pair.hold?.until)))
+        });
+        to.put(&f::PAIR_HOLD_END, holds)?;
+        let costs = known
+            .iter()
+            .filter_map(|(name, pair)| Some(([name.unit.as_str(), &name.pair], seconds(pair.cost?.0))));
+        to.put(&f::PAIR_COST, costs)?;
         to.put(&f::PAIR_WEIGHT, of_each(|pair| f64::from(pair.weight).into()))?;
         to.put(&f::PAIR_HOME_BUCKETS, of_each(|pair| pair.buckets_home.into()))?;
         to.put(&f::PAIR_BUCKETS, of_each(|pair| pair.buckets_now.into()))?;
@@ -373,6 +412,24 @@ impl Page {
         to.put(&f::PAIR_VERDICT_BYTES, verdicts.iter().map(|(labels, count)| (*labels, count.bytes)))
     }
 
+    fn cores(&self, to: &mut Writer<'_>) -> fmt::Result {
+        let cores: Vec<([&str; 2], String, &liveness::CoreStatus)> = self
+            .snapshot
+            .pair_status
+            .iter()
+            .flat_map(|(name, pair)| {
+                let name = [name.unit.as_str(), &name.pair];
+                pair.cores.iter().map(move |core| (name, core.core.to_string(), core))
+            })
+            .collect();
+        let up = cores.iter().map(|([unit, pair], number, core)| {
+            ([*unit, *pair, number], core.state == CoreState::Up)
+        });
+        to.put(&f::CORE_UP, up)?;
+        let flaps = cores.iter().map(|([unit, pair], number, core)| ([*unit, *pair, number], core.flaps));
+        to.put(&f::CORE_FLAPS, flaps)
+    }
+
     fn keepalives(&self, to: &mut Writer<'_>) -> fmt::Result {
         let paths: Vec<([&str; 3], &DirectionLiveness)> = self
             .snapshot
@@ -386,16 +443,55 @@ impl Page {
         let count = |value: fn(&DirectionLiveness) -> u64| {
             paths.iter().map(move |(labels, path)| (*labels, value(path))).collect::<Vec<_>>()
         };
-        to.put(&f::KEEPALIVES_SENT, count(|path| path.sent))?;
-        let verdicts = paths.iter().flat_map(|([unit, pair, direction], path)| {
-            KEEPALIVE_VERDICTS.map(|(verdict, value)| ([*unit, *pair, *direction, verdict], value(path)))
+        let probes: Vec<([&str; 4], &PathStatus)> = self
+            .snapshot
+            .pair_status
+            .iter()
+            .flat_map(|(name, pair)| {
+                [("pair", Some(&pair.paths)), ("ip", pair.ip.as_ref())]
+                    .into_iter()
+                    .filter_map(|(probe, paths)| Some((probe, paths?)))
+                    .flat_map(move |(probe, paths)| {
+                        Direction::BOTH.map(|direction| {
+                            let labels = [name.unit.as_str(), &name.pair, way(direction), probe];
+                            (labels, &paths[direction])
+                        })
+                    })
+            })
+            .collect();
+        let sent = probes.iter().map(|(labels, path)| (*labels, path.tally.counters.sent));
+        to.put(&f::KEEPALIVES_SENT, sent)?;
+        let verdicts = probes.iter().flat_map(|([unit, pair, direction, probe], path)| {
+            KEEPALIVE_VERDICTS.map(|(verdict, value)| {
+                ([*unit, *pair, *direction, *probe, verdict], value(&path.tally.counters))
+            })
         });
         to.put(&f::KEEPALIVES, verdicts)?;
+        let negative = self.snapshot.pair_status.iter().flat_map(|(name, pair)| {
+            pair.negative.iter().flat_map(move |negative| {
+                Direction::BOTH.into_iter().flat_map(move |direction| {
+                    let probes = &negative[direction];
+                    [
+                        ("silent", probes.silent),
+                        ("returned", probes.returned),
+                        ("late", probes.late),
+                        ("voided", probes.voided),
+                    ]
+                    .map(|(verdict, count)| ([name.unit.as_str(), &name.pair, way(direction), verdict], count))
+                })
+            })
+        });
+        to.put(&f::NEGATIVE, negative)?;
         to.put(&f::KEEPALIVES_CONSECUTIVE_GOOD, count(|path| path.consecutive_good))?;
         to.put(&f::KEEPALIVES_CONSECUTIVE_LOST, count(|path| path.consecutive_lost))?;
         let losses =
             paths.iter().filter_map(|(labels, path)| Some((*labels, calendar(path.last_loss.as_deref()?)?)));
         to.put(&f::KEEPALIVE_LAST_LOSS, losses)?;
+        let times = probes
+            .iter()
+            .filter(|([.., probe], _)| *probe == "pair")
+            .map(|([unit, pair, direction, _], path)| ([*unit, *pair, *direction], &path.histogram));
+        to.put(&f::TIME_ON_PATH, times)?;
         to.put(&f::WINDOW_SAMPLES, count(|path| path.samples))?;
         to.put(&f::WINDOW_FAILED, count(|path| path.samples_failed))?;
         let mut time = |family, value: fn(&DirectionLiveness) -> Option<u64>| {

@@ -37,6 +37,7 @@ fn unit_state(name: &str) -> v1::UnitState {
     match name {
         "up" => v1::UnitState::Up,
         "bypass" => v1::UnitState::Bypass,
+        "primary" => v1::UnitState::Primary,
         _ => v1::UnitState::Unspecified,
     }
 }
@@ -267,15 +268,16 @@ mod tests {
 
     #[test]
     fn every_state_has_a_value_of_its_own() {
-        use PairState::{AdminDown, Down, Draining, Init, Up};
-        let pairs = [Init, Up, Down, AdminDown, Draining].map(|state| pair_state(pair_state_name(state)));
+        use PairState::{AdminDown, Down, Draining, Held, Init, Up};
+        let pairs = [Init, Up, Down, AdminDown, Draining, Held].map(|state| pair_state(pair_state_name(state)));
         let wanted = {
-            use v1::PairState::{AdminDown, Down, Draining, Init, Up};
-            [Init, Up, Down, AdminDown, Draining]
+            use v1::PairState::{AdminDown, Down, Draining, Held, Init, Up};
+            [Init, Up, Down, AdminDown, Draining, Held]
         };
         assert_eq!(pairs, wanted);
-        let units = [UnitState::Up, UnitState::Bypass].map(|state| unit_state(unit_state_name(state)));
-        assert_eq!(units, [v1::UnitState::Up, v1::UnitState::Bypass]);
+        let units = [UnitState::Up, UnitState::Bypass, UnitState::Primary];
+        let units = units.map(|state| unit_state(unit_state_name(state)));
+        assert_eq!(units, [v1::UnitState::Up, v1::UnitState::Bypass, v1::UnitState::Primary]);
     }
 
     #[test]

@@ -4,9 +4,10 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use api::Role;
+use api::{EventKind, Role, Severity};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -24,6 +25,7 @@ use super::listeners::addresses;
 use super::tls;
 use crate::access::{self, Access, Action, Denied};
 use crate::datastore::Datastores;
+use crate::event::{Events, News};
 use crate::show::Desk;
 use crate::target::Target;
 use crate::telemetry::Telemetry;
@@ -97,7 +99,7 @@ pub async fn serve<T: Target>(
             return;
         }
     };
-    let server = Arc::new(Server { routes, datastores: desk.datastores.clone() });
+    let server = Arc::new(Server { routes, datastores: desk.datastores.clone(), events: desk.events.clone() });
     tokio::spawn(serve_local(socket, server.clone()));
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let service = tls::Service {
@@ -171,17 +173,36 @@ async fn serve_local(listener: UnixListener, server: Arc<Server>) {
 struct Server {
     routes: Routes,
     datastores: Arc<Datastores>,
+    events: Arc<Events>,
 }
 
 impl Server {
+    /// Logs who was kept out.
+    fn tell(&self, peer: &Peer, denied: &Denied) {
+        let (user, from) = match peer {
+            Peer::Local { uid } => (format!("uid-{uid}"), String::new()),
+            // Whoever is kept out may call himself anything.
+            Peer::Remote { name, from } => {
+                (name.iter().flat_map(|name| name.chars().take(64)).collect(), format!(" {from}"))
+            }
+        };
+        let reason = format!("gRPC{from}: {denied}");
+        self.events.log(News::now(Severity::Warning, EventKind::Access, &user, reason));
+    }
+
     /// One connection, to its end.
     async fn attend(self: Arc<Self>, stream: impl AsyncRead + AsyncWrite + Unpin, peer: Peer) {
+        let said = Arc::new(AtomicBool::new(false));
         let answer = service_fn(move |mut request: Request<Incoming>| {
-            let (server, peer) = (self.clone(), peer.clone());
+            let (server, peer, said) = (self.clone(), peer.clone(), said.clone());
             async move {
                 let caller = match peer.permit(&server.datastores) {
                     Ok(caller) => caller,
                     Err(denied) => {
+                        // Once a connection.
+                        if !said.swap(true, Relaxed) {
+                            server.tell(&peer, &denied);
+                        }
                         let denied = Status::permission_denied(denied.to_string());
                         return Ok::<_, Infallible>(denied.into_http::<Body>());
                     }
