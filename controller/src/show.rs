@@ -9,6 +9,7 @@ use api::{
     UnitMode, VerdictCount, Version,
 };
 use arc_swap::ArcSwap;
+use dataplane::entry::Entry;
 use dataplane::schema::counters as cells;
 use dataplane::{LinkIndex, PairId, PortId, Reason, Side, SteeringMode};
 use liveness::{Direction, Nanos, PairStatus, PathStatus, Suspicion, UnitStatus};
@@ -358,8 +359,14 @@ impl<T: Target> Desk<T> {
     }
 
     pub(crate) async fn flows(&self, view: &View) -> Result<Vec<Flow>, Refusal> {
+        let read = self.target.rule_counters().await?;
+        // 100,000 of them take a while: other tasks go on meanwhile.
+        Ok(tokio::task::block_in_place(|| self.flows_of(view, read)))
+    }
+
+    fn flows_of(&self, view: &View, read: Vec<(Entry, swpipe::counters::Count)>) -> Vec<Flow> {
         let mut counts: BTreeMap<String, Count> = BTreeMap::new();
-        for (entry, count) in self.target.rule_counters().await? {
+        for (entry, count) in read {
             // By our own books: a device may not keep names.
             let metadata = view.tables.get(&entry.place()).map_or(&entry.metadata, |known| &known.metadata);
             let name = String::from_utf8_lossy(metadata).into_owned();
@@ -396,7 +403,7 @@ impl<T: Target> Desk<T> {
             })
             .collect();
         flows.sort_by(|a, b| b.priority.cmp(&a.priority).then_with(|| a.name.cmp(&b.name)));
-        Ok(flows)
+        flows
     }
 
     /// How the connection to the data plane stands, and why.

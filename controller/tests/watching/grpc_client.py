@@ -6,6 +6,7 @@ import time
 import grpc
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
+from grpc_reflection.v1alpha import reflection_pb2
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 SERVICE = "sluice.status.v1.StatusService"
@@ -44,7 +45,16 @@ def enum(client, name, value):
 
 def get(client):
     assert SERVICE in client.services, client.services
-    assert "grpc.reflection.v1.ServerReflection" in client.services, client.services
+    assert "grpc.reflection.v1alpha.ServerReflection" in client.services, client.services
+    # Its successor has the same messages.
+    successor = client.channel.stream_stream(
+        "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        request_serializer=lambda message: message.SerializeToString(),
+        response_deserializer=reflection_pb2.ServerReflectionResponse.FromString,
+    )
+    answers = successor(iter([reflection_pb2.ServerReflectionRequest(list_services="")]), timeout=20)
+    services = [service.name for service in next(answers).list_services_response.service]
+    assert SERVICE in services, services
     version = client.call("GetVersion")
     assert version.version and version.target == "lab" and len(version.config_hash) == 16, version
     assert abs(version.start_time.seconds + version.uptime.seconds - time.time()) < 60, version

@@ -422,9 +422,9 @@ impl Page {
                 pair.cores.iter().map(move |core| (name, core.core.to_string(), core))
             })
             .collect();
-        let up = cores.iter().map(|([unit, pair], number, core)| {
-            ([*unit, *pair, number], core.state == CoreState::Up)
-        });
+        let up = cores
+            .iter()
+            .map(|([unit, pair], number, core)| ([*unit, *pair, number], core.state == CoreState::Up));
         to.put(&f::CORE_UP, up)?;
         let flaps = cores.iter().map(|([unit, pair], number, core)| ([*unit, *pair, number], core.flaps));
         to.put(&f::CORE_FLAPS, flaps)
@@ -477,7 +477,9 @@ impl Page {
                         ("late", probes.late),
                         ("voided", probes.voided),
                     ]
-                    .map(|(verdict, count)| ([name.unit.as_str(), &name.pair, way(direction), verdict], count))
+                    .map(|(verdict, count)| {
+                        ([name.unit.as_str(), &name.pair, way(direction), verdict], count)
+                    })
                 })
             })
         });

@@ -269,7 +269,8 @@ mod tests {
     #[test]
     fn every_state_has_a_value_of_its_own() {
         use PairState::{AdminDown, Down, Draining, Held, Init, Up};
-        let pairs = [Init, Up, Down, AdminDown, Draining, Held].map(|state| pair_state(pair_state_name(state)));
+        let pairs =
+            [Init, Up, Down, AdminDown, Draining, Held].map(|state| pair_state(pair_state_name(state)));
         let wanted = {
             use v1::PairState::{AdminDown, Down, Draining, Held, Init, Up};
             [Init, Up, Down, AdminDown, Draining, Held]

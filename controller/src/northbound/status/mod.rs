@@ -99,7 +99,8 @@ pub async fn serve<T: Target>(
             return;
         }
     };
-    let server = Arc::new(Server { routes, datastores: desk.datastores.clone(), events: desk.events.clone() });
+    let server =
+        Arc::new(Server { routes, datastores: desk.datastores.clone(), events: desk.events.clone() });
     tokio::spawn(serve_local(socket, server.clone()));
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let service = tls::Service {
