@@ -8,6 +8,7 @@ use api::{
     Request, Response, Severity, SideCounts, TableUsage, UnitHash, VerdictCount, Version,
 };
 use arc_swap::ArcSwap;
+use dataplane::entry::Entry;
 use dataplane::schema::counters as cells;
 use dataplane::{LinkIndex, PairId, PortId, Reason, Side, SteeringMode};
 use liveness::{Nanos, Suspicion};
@@ -378,8 +379,14 @@ impl<T: Target> Desk<T> {
     }
 
     pub(crate) async fn flows(&self, view: &View) -> Result<Vec<Flow>, Refusal> {
+        let read = self.target.rule_counters().await?;
+        // 100,000 of them take a while: other tasks go on meanwhile.
+        Ok(tokio::task::block_in_place(|| self.flows_of(view, read)))
+    }
+
+    fn flows_of(&self, view: &View, read: Vec<(Entry, swpipe::counters::Count)>) -> Vec<Flow> {
         let mut counts: BTreeMap<String, Count> = BTreeMap::new();
-        for (entry, count) in self.target.rule_counters().await? {
+        for (entry, count) in read {
             // By our own books: a device may not keep names.
             let metadata = view.tables.get(&entry.place()).map_or(&entry.metadata, |known| &known.metadata);
             let name = String::from_utf8_lossy(metadata).into_owned();
@@ -416,7 +423,7 @@ impl<T: Target> Desk<T> {
             })
             .collect();
         flows.sort_by(|a, b| b.priority.cmp(&a.priority).then_with(|| a.name.cmp(&b.name)));
-        Ok(flows)
+        flows
     }
 
     /// How the connection to the data plane stands, and why.
@@ -429,6 +436,11 @@ impl<T: Target> Desk<T> {
             Standing::Backup => ("backup".to_owned(), Some("another controller programs it".to_owned())),
             Standing::Lost(reason) => ("lost".to_owned(), Some(reason)),
         }
+    }
+
+    /// The data plane is under this controller, and what is known of its tables is true.
+    pub(crate) fn is_current(&self) -> bool {
+        self.standing().1.is_none()
     }
 
     pub(crate) fn target_of(&self, view: &View) -> api::Target {

@@ -1,7 +1,12 @@
-//! What is there for machines: NETCONF.
+//! What is there for machines: NETCONF, metrics for Prometheus, the gRPC status service.
 
 mod backend;
+pub mod certificate;
 pub mod listen;
+mod listeners;
+pub mod metrics;
 mod notifications;
+pub mod status;
+mod tls;
 
 pub use backend::Northbound;
