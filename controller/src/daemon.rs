@@ -23,6 +23,7 @@ use crate::show::{Desk, Rates};
 use crate::socket;
 use crate::state_dir::{Kept, StateDir};
 use crate::target::{Chaos, P4rt, Program, ProgramError};
+use crate::telemetry::Telemetry;
 use crate::view::View;
 
 /// How long frames that are at an appliance get to come back before an embedded pipeline ends.
@@ -230,7 +231,8 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
         trouble: engine.trouble(),
     });
     let engine = tokio::spawn(engine.run(received, changes));
-    tokio::spawn(northbound::listen::serve(desk.clone(), settings.state_dir.clone()));
+    let telemetry = Telemetry::new(desk.clone());
+    tokio::spawn(northbound::listen::serve(desk.clone(), telemetry, settings.state_dir.clone()));
     tokio::spawn(socket::serve(listener, desk));
     tracing::info!("sluiced: ready, clients on {}", settings.socket.display());
 

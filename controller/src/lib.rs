@@ -26,4 +26,5 @@ pub mod show;
 pub mod socket;
 pub mod state_dir;
 pub mod target;
+pub mod telemetry;
 pub mod view;

@@ -1,6 +1,6 @@
 //! Answers to clients: what they look at, and what they ask the engine to do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use api::{
@@ -9,7 +9,7 @@ use api::{
 };
 use arc_swap::ArcSwap;
 use dataplane::schema::counters as cells;
-use dataplane::{LinkIndex, PairId, Reason, Side, SteeringMode};
+use dataplane::{LinkIndex, PairId, PortId, Reason, Side, SteeringMode};
 use liveness::{Direction, Nanos, PairStatus, PathStatus, Suspicion, UnitStatus};
 use serde_json::Value;
 use site::{PairName, PairRole, Site};
@@ -108,8 +108,12 @@ fn counted(count: swpipe::counters::Count) -> Count {
     Count { packets: count.packets, bytes: count.bytes }
 }
 
+/// A cell of a counter array, as it is asked for.
+type Cell = (&'static dataplane::schema::Counter, usize);
+
 /// Cells that were read, to be taken by the same number.
-struct Cells(BTreeMap<(u32, usize), Count>);
+#[derive(Default)]
+pub(crate) struct Cells(BTreeMap<(u32, usize), Count>);
 
 impl Cells {
     fn get(&self, counter: &dataplane::schema::Counter, index: usize) -> Count {
@@ -234,11 +238,7 @@ impl<T: Target> Desk<T> {
         result.await.map_err(|_| Refusal::Ending)
     }
 
-    async fn read(
-        &self,
-        view: &View,
-        wanted: Vec<(&'static dataplane::schema::Counter, usize)>,
-    ) -> Result<Cells, Refusal> {
+    async fn read(&self, view: &View, wanted: Vec<Cell>) -> Result<Cells, Refusal> {
         let wanted = wanted.into_iter().map(|(counter, index)| (counter.id, index)).collect();
         let (bytes, links) = (self.target.profile().counted, LinkPorts::of(&view.tables));
         let asked = cells_for(bytes, &links, wanted);
@@ -248,7 +248,18 @@ impl<T: Target> Desk<T> {
         Ok(Cells(read.into_iter().map(|(cell, count)| (cell, counted(count))).collect()))
     }
 
-    fn version(&self, view: &View) -> Version {
+    /// Every cell that ports, links, drops and the balancer are made of, at one time.
+    pub(crate) async fn read_all(&self, view: &View) -> Result<Cells, Refusal> {
+        let mut wanted = port_cells(view, None);
+        wanted.extend(link_cells(view));
+        wanted.extend(drop_cells(view));
+        wanted.extend(balancer_cells(view));
+        let mut seen = BTreeSet::new();
+        wanted.retain(|(counter, index)| seen.insert((counter.id, *index)));
+        self.read(view, wanted).await
+    }
+
+    pub(crate) fn version(&self, view: &View) -> Version {
         let (_, device) = view.site.config_hashes();
         Version {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -259,20 +270,15 @@ impl<T: Target> Desk<T> {
         }
     }
 
-    pub(crate) async fn ports(&self, view: &View, only: Option<&str>) -> Result<Vec<Port>, Refusal> {
+    async fn ports(&self, view: &View, only: Option<&str>) -> Result<Vec<Port>, Refusal> {
+        let read = self.read(view, port_cells(view, only)).await?;
+        Ok(self.ports_of(view, only, &read))
+    }
+
+    pub(crate) fn ports_of(&self, view: &View, only: Option<&str>, read: &Cells) -> Vec<Port> {
         let roles = roles(&view.site);
-        let ports: Vec<&site::Port> =
-            view.site.ports.values().filter(|port| only.is_none_or(|name| name == port.name)).collect();
-        let wanted = ports
-            .iter()
-            .flat_map(|port| {
-                [(&cells::PORT_IN, cells::port(port.id)), (&cells::PORT_OUT, cells::port(port.id))]
-            })
-            .collect();
-        let read = self.read(view, wanted).await?;
         let carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok(ports
-            .into_iter()
+        ports_named(view, only)
             .map(|port| Port {
                 name: port.name.clone(),
                 port_id: port.id.0,
@@ -287,109 +293,29 @@ impl<T: Target> Desk<T> {
                 rx: read.get(&cells::PORT_IN, cells::port(port.id)),
                 tx: read.get(&cells::PORT_OUT, cells::port(port.id)),
             })
-            .collect())
+            .collect()
     }
 
-    pub(crate) async fn links(&self, view: &View) -> Result<Vec<Link>, Refusal> {
-        let port = |name: &str| view.site.ports.get(name).map(|port| port.id).unwrap_or_default();
-        let index = |link: &site::Link| view.ids.links.get(&link.name).copied().unwrap_or_default();
-        let mut wanted = Vec::new();
-        for link in &view.site.links {
-            for id in [port(&link.lan_port), port(&link.wan_port)] {
-                wanted.push((&cells::PORT_IN, cells::port(id)));
-                wanted.push((&cells::PORT_OUT, cells::port(id)));
-            }
-            wanted.extend(link_verdict_cells(index(link)));
-        }
-        let read = self.read(view, wanted).await?;
-        let side = |name: &str| {
-            let rx = read.get(&cells::PORT_IN, cells::port(port(name)));
-            let tx = read.get(&cells::PORT_OUT, cells::port(port(name)));
-            SideCounts {
-                rx_packets: rx.packets,
-                rx_bytes: rx.bytes,
-                tx_packets: tx.packets,
-                tx_bytes: tx.bytes,
-            }
-        };
-        Ok(view
-            .site
-            .links
-            .iter()
-            .map(|link| Link {
-                name: link.name.clone(),
-                index: index(link).0,
-                description: link.description.clone(),
-                lan_port: link.lan_port.clone(),
-                wan_port: link.wan_port.clone(),
-                lan: side(&link.lan_port),
-                wan: side(&link.wan_port),
-                verdicts: read
-                    .verdicts(&cells::LINK_VERDICTS, |reason| cells::link_verdict(index(link), reason)),
-            })
-            .collect())
+    async fn links(&self, view: &View) -> Result<Vec<Link>, Refusal> {
+        Ok(links_of(view, &self.read(view, link_cells(view)).await?))
     }
 
     async fn drops(&self, view: &View) -> Result<Drops, Refusal> {
-        let mut wanted: Vec<_> = Reason::ALL.iter().map(|reason| (&cells::VERDICTS, reason.slot())).collect();
-        // All ports of the data plane: frames came in by ports that the configuration does not have any more.
-        wanted.extend((0..cells::PORTS).map(|port| (&cells::PORT_IN, port)));
-        for counter in [&cells::PORT_MISSED, &cells::PORT_LOST] {
-            wanted.extend(view.site.ports.values().map(|port| (counter, cells::port(port.id))));
-        }
-        wanted.extend(view.ids.links.values().flat_map(|link| link_verdict_cells(*link)));
-        wanted.extend(view.ids.pairs.values().flat_map(|pair| pair_verdict_cells(*pair)));
-        let read = self.read(view, wanted).await?;
-        Ok(Drops {
-            frames_in: (0..cells::PORTS).map(|port| read.get(&cells::PORT_IN, port).packets).sum(),
-            verdicts: read.verdicts(&cells::VERDICTS, Reason::slot),
-            outside: view
-                .site
-                .ports
-                .values()
-                .map(|port| PortLosses {
-                    port: port.name.clone(),
-                    missed: read.get(&cells::PORT_MISSED, cells::port(port.id)).packets,
-                    lost: read.get(&cells::PORT_LOST, cells::port(port.id)).packets,
-                })
-                .filter(|losses| losses.missed + losses.lost > 0)
-                .collect(),
-            links: view
-                .ids
-                .links
-                .iter()
-                .map(|(name, link)| NamedVerdicts {
-                    name: name.clone(),
-                    verdicts: read
-                        .verdicts(&cells::LINK_VERDICTS, |reason| cells::link_verdict(*link, reason)),
-                })
-                .collect(),
-            pairs: view
-                .ids
-                .pairs
-                .iter()
-                .map(|(name, pair)| NamedVerdicts {
-                    name: name.to_string(),
-                    verdicts: read
-                        .verdicts(&cells::PAIR_VERDICTS, |reason| cells::pair_verdict(*pair, reason)),
-                })
-                .collect(),
-        })
+        Ok(drops_of(view, &self.read(view, drop_cells(view)).await?))
     }
 
-    pub(crate) async fn balancer(&self, view: &View) -> Result<Balancer, Refusal> {
+    async fn balancer(&self, view: &View) -> Result<Balancer, Refusal> {
         let status = self.keepalives.status().await?;
-        let mut wanted = Vec::new();
-        for pair in view.ids.pairs.values() {
-            wanted.extend(Side::BOTH.map(|side| (&cells::PAIR_OUT, cells::pair_out(*pair, side))));
-            wanted.push((&cells::PAIR_VERDICTS, cells::pair_verdict(*pair, Reason::Returned)));
-        }
         // The screen must be there when the data plane is not.
-        let read = match self.read(view, wanted).await {
+        let read = match self.read(view, balancer_cells(view)).await {
             Ok(read) => read,
-            Err(Refusal::Target(_)) => Cells(BTreeMap::new()),
+            Err(Refusal::Target(_)) => Cells::default(),
             Err(refusal) => return Err(refusal),
         };
+        Ok(self.balancer_of(view, &status, &read))
+    }
+
+    pub(crate) fn balancer_of(&self, view: &View, status: &Status, read: &Cells) -> Balancer {
         let (hashes, device) = view.site.config_hashes();
         let served = buckets_served(view);
         let units = view
@@ -398,11 +324,11 @@ impl<T: Target> Desk<T> {
             .values()
             .map(|unit| {
                 let digest = hashes.get(&unit.name).map(String::as_str).unwrap_or_default();
-                unit_of(view, unit, digest, &status, &read, &served)
+                unit_of(view, unit, digest, status, read, &served)
             })
             .collect();
         let (data_plane, data_plane_reason) = self.standing();
-        Ok(Balancer {
+        Balancer {
             data_plane,
             data_plane_reason,
             balancing_method: view.site.method.as_str().to_owned(),
@@ -413,14 +339,10 @@ impl<T: Target> Desk<T> {
             config_hash: shown(&device),
             liveness_suspended: matches!(status.suspicion, Suspicion::Suspended { .. }),
             units,
-        })
+        }
     }
 
-    pub(crate) async fn liveness(
-        &self,
-        view: &View,
-        profile: Option<&str>,
-    ) -> Result<Vec<PairLiveness>, Refusal> {
+    async fn liveness(&self, view: &View, profile: Option<&str>) -> Result<Vec<PairLiveness>, Refusal> {
         Ok(liveness_of(view, &self.keepalives.status().await?, profile))
     }
 
@@ -478,7 +400,7 @@ impl<T: Target> Desk<T> {
         }
     }
 
-    fn target_of(&self, view: &View) -> api::Target {
+    pub(crate) fn target_of(&self, view: &View) -> api::Target {
         let (state, reason) = self.standing();
         let mut used: BTreeMap<u32, usize> = BTreeMap::new();
         for entry in view.tables.values() {
@@ -537,11 +459,123 @@ fn shown(digest: &str) -> String {
     digest.chars().take(SHOWN_DIGITS).collect()
 }
 
-fn link_verdict_cells(link: LinkIndex) -> impl Iterator<Item = (&'static dataplane::schema::Counter, usize)> {
+fn ports_named<'a>(view: &'a View, only: Option<&'a str>) -> impl Iterator<Item = &'a site::Port> {
+    view.site.ports.values().filter(move |port| only.is_none_or(|name| name == port.name))
+}
+
+fn port_cells(view: &View, only: Option<&str>) -> Vec<Cell> {
+    ports_named(view, only)
+        .flat_map(|port| [(&cells::PORT_IN, cells::port(port.id)), (&cells::PORT_OUT, cells::port(port.id))])
+        .collect()
+}
+
+fn port_id(view: &View, name: &str) -> PortId {
+    view.site.ports.get(name).map(|port| port.id).unwrap_or_default()
+}
+
+fn link_index(view: &View, link: &site::Link) -> LinkIndex {
+    view.ids.links.get(&link.name).copied().unwrap_or_default()
+}
+
+fn link_cells(view: &View) -> Vec<Cell> {
+    let mut wanted: Vec<Cell> = Vec::new();
+    for link in &view.site.links {
+        for port in [&link.lan_port, &link.wan_port] {
+            wanted.extend(port_cells(view, Some(port)));
+        }
+        wanted.extend(link_verdict_cells(link_index(view, link)));
+    }
+    wanted
+}
+
+pub(crate) fn links_of(view: &View, read: &Cells) -> Vec<Link> {
+    let side = |name: &str| {
+        let rx = read.get(&cells::PORT_IN, cells::port(port_id(view, name)));
+        let tx = read.get(&cells::PORT_OUT, cells::port(port_id(view, name)));
+        SideCounts { rx_packets: rx.packets, rx_bytes: rx.bytes, tx_packets: tx.packets, tx_bytes: tx.bytes }
+    };
+    let verdicts = |link: &site::Link| {
+        let index = link_index(view, link);
+        read.verdicts(&cells::LINK_VERDICTS, |reason| cells::link_verdict(index, reason))
+    };
+    view.site
+        .links
+        .iter()
+        .map(|link| Link {
+            name: link.name.clone(),
+            index: link_index(view, link).0,
+            description: link.description.clone(),
+            lan_port: link.lan_port.clone(),
+            wan_port: link.wan_port.clone(),
+            lan: side(&link.lan_port),
+            wan: side(&link.wan_port),
+            verdicts: verdicts(link),
+        })
+        .collect()
+}
+
+fn drop_cells(view: &View) -> Vec<Cell> {
+    let mut wanted: Vec<Cell> = Reason::ALL.iter().map(|reason| (&cells::VERDICTS, reason.slot())).collect();
+    // All ports of the data plane: frames came in by ports that the configuration does not have any more.
+    wanted.extend((0..cells::PORTS).map(|port| (&cells::PORT_IN, port)));
+    for counter in [&cells::PORT_MISSED, &cells::PORT_LOST] {
+        wanted.extend(view.site.ports.values().map(|port| (counter, cells::port(port.id))));
+    }
+    wanted.extend(view.ids.links.values().flat_map(|link| link_verdict_cells(*link)));
+    wanted.extend(view.ids.pairs.values().flat_map(|pair| pair_verdict_cells(*pair)));
+    wanted
+}
+
+pub(crate) fn drops_of(view: &View, read: &Cells) -> Drops {
+    Drops {
+        frames_in: (0..cells::PORTS).map(|port| read.get(&cells::PORT_IN, port).packets).sum(),
+        verdicts: read.verdicts(&cells::VERDICTS, Reason::slot),
+        outside: view
+            .site
+            .ports
+            .values()
+            .map(|port| PortLosses {
+                port: port.name.clone(),
+                missed: read.get(&cells::PORT_MISSED, cells::port(port.id)).packets,
+                lost: read.get(&cells::PORT_LOST, cells::port(port.id)).packets,
+            })
+            .filter(|losses| losses.missed + losses.lost > 0)
+            .collect(),
+        links: view
+            .ids
+            .links
+            .iter()
+            .map(|(name, link)| NamedVerdicts {
+                name: name.clone(),
+                verdicts: read.verdicts(&cells::LINK_VERDICTS, |reason| cells::link_verdict(*link, reason)),
+            })
+            .collect(),
+        pairs: view
+            .ids
+            .pairs
+            .iter()
+            .map(|(name, pair)| NamedVerdicts {
+                name: name.to_string(),
+                verdicts: read.verdicts(&cells::PAIR_VERDICTS, |reason| cells::pair_verdict(*pair, reason)),
+            })
+            .collect(),
+    }
+}
+
+fn balancer_cells(view: &View) -> Vec<Cell> {
+    let mut wanted: Vec<Cell> = Vec::new();
+    for pair in view.ids.pairs.values() {
+        wanted.extend(Side::BOTH.map(|side| (&cells::PAIR_OUT, cells::pair_out(*pair, side))));
+        wanted.push((&cells::PAIR_VERDICTS, cells::pair_verdict(*pair, Reason::Returned)));
+    }
+    wanted
+}
+
+fn link_verdict_cells(link: LinkIndex) -> impl Iterator<Item = Cell> {
     Reason::ALL.iter().map(move |reason| (&cells::LINK_VERDICTS, cells::link_verdict(link, *reason)))
 }
 
-fn pair_verdict_cells(pair: PairId) -> impl Iterator<Item = (&'static dataplane::schema::Counter, usize)> {
+fn pair_verdict_cells(pair: PairId) -> impl Iterator<Item = Cell> {
     Reason::ALL.iter().map(move |reason| (&cells::PAIR_VERDICTS, cells::pair_verdict(pair, *reason)))
 }
 
@@ -685,7 +719,7 @@ fn reason_name(reason: liveness::Reason) -> String {
     }
 }
 
-fn liveness_of(view: &View, status: &Status, profile: Option<&str>) -> Vec<PairLiveness> {
+pub(crate) fn liveness_of(view: &View, status: &Status, profile: Option<&str>) -> Vec<PairLiveness> {
     let mut shown = Vec::new();
     for unit in view.site.units.values() {
         if profile.is_some_and(|profile| profile != unit.profile) {

@@ -17,6 +17,7 @@ use crate::datastore::{ApplyError, Datastores, Invalid, Options, Who};
 use crate::session::Session;
 use crate::show::Desk;
 use crate::target::Target;
+use crate::telemetry::Telemetry;
 
 /// Notifications that a slow subscriber may be behind.
 const BEHIND: usize = 1024;
@@ -24,16 +25,18 @@ const BEHIND: usize = 1024;
 /// The backend of the NETCONF server.
 pub struct Northbound<T> {
     desk: Arc<Desk<T>>,
+    telemetry: Telemetry<T>,
     sessions: Mutex<HashMap<u32, Session>>,
     notifications: broadcast::Sender<Notification>,
 }
 
 impl<T: Target> Northbound<T> {
-    /// For a desk that answers.
+    /// For a desk that answers, and what it reads.
     #[must_use]
-    pub fn new(desk: Arc<Desk<T>>) -> Arc<Self> {
+    pub fn new(desk: Arc<Desk<T>>, telemetry: Telemetry<T>) -> Arc<Self> {
         Arc::new(Northbound {
             desk,
+            telemetry,
             sessions: Mutex::default(),
             notifications: broadcast::Sender::new(BEHIND),
         })
@@ -216,7 +219,7 @@ impl<T: Target> Backend for Northbound<T> {
 
     async fn read_state(&self, caller: &Caller) -> Result<Tree, Refusal> {
         let schema = self.datastores().schema();
-        let state = self.desk.state(schema).await;
+        let state = self.telemetry.state(schema).await;
         let state =
             state.map_err(|error| Refusal::from(RpcError::new(Tag::OperationFailed, error.to_string())))?;
         let mut tree = access::visible(&self.datastores().running().tree, caller.role);

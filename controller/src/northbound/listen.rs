@@ -16,6 +16,7 @@ use crate::access::{Access, NetconfAccess};
 use crate::event::News;
 use crate::show::Desk;
 use crate::target::Target;
+use crate::telemetry::Telemetry;
 
 /// Between tries to listen on an address that is not to be had.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -23,10 +24,10 @@ const PORT: u16 = 830;
 
 /// Serves NETCONF for as long as the process lives; host keys are made in the state directory when they are first
 /// needed.
-pub async fn serve<T: Target>(desk: Arc<Desk<T>>, state_dir: PathBuf) {
+pub async fn serve<T: Target>(desk: Arc<Desk<T>>, telemetry: Telemetry<T>, state_dir: PathBuf) {
     let datastores = desk.datastores.clone();
     let mut changes = datastores.changes();
-    let backend = Northbound::new(desk.clone());
+    let backend = Northbound::new(desk.clone(), telemetry);
     tokio::spawn(notifications::forward(
         datastores.schema().clone(),
         desk.events.follow(),

@@ -44,6 +44,10 @@ pub(crate) struct Plane {
     pub(crate) updates: AtomicUsize,
     /// Name of entries that are not taken.
     refused: Mutex<Option<String>>,
+    /// Readings of counters begun.
+    pub(crate) readings: AtomicUsize,
+    /// Readings of counters wait.
+    slow: watch::Sender<bool>,
 }
 
 impl Plane {
@@ -63,6 +67,8 @@ impl Plane {
             writes: AtomicUsize::new(0),
             updates: AtomicUsize::new(0),
             refused: Mutex::default(),
+            readings: AtomicUsize::new(0),
+            slow: watch::channel(false).0,
         };
         (Arc::new(plane), received)
     }
@@ -89,6 +95,11 @@ impl Plane {
     /// Takes no entry of this name from now on; `None` for all.
     pub(crate) fn refuse(&self, name: Option<&str>) {
         *self.refused.lock().unwrap() = name.map(str::to_owned);
+    }
+
+    /// Whether readings of counters wait until they may go on.
+    pub(crate) fn hold_readings(&self, hold: bool) {
+        self.slow.send_replace(hold);
     }
 
     pub(crate) fn lose(&self) {
@@ -176,6 +187,8 @@ impl Target for Shared {
 
     async fn counters(&self, cells: Vec<(P4Id, usize)>) -> Result<Vec<Count>, TargetError> {
         self.0.gone()?;
+        self.0.readings.fetch_add(1, Ordering::SeqCst);
+        let _ = self.0.slow.subscribe().wait_for(|slow| !slow).await;
         let counters = self.0.device.counters();
         Ok(cells.into_iter().map(|(array, index)| counters.read(Place::Array(array, index))).collect())
     }

@@ -8,6 +8,7 @@ mod numbers;
 mod refusals;
 mod shape;
 mod warnings;
+mod watching;
 
 use serde_json::Value;
 use site::{Site, SiteError};
