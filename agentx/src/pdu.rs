@@ -298,6 +298,17 @@ impl Body {
         }
     }
 
+    /// What a request wants to read; `None` where it is no Get, GetNext or GetBulk.
+    #[must_use]
+    pub fn asked(&self) -> Option<&[SearchRange]> {
+        match self {
+            Body::Get { ranges, .. } | Body::GetNext { ranges, .. } | Body::GetBulk { ranges, .. } => {
+                Some(ranges)
+            }
+            _ => None,
+        }
+    }
+
     fn context(&self) -> Option<&[u8]> {
         match self {
             Body::Register(registration) | Body::Unregister(registration) => registration.context.as_deref(),

@@ -15,7 +15,7 @@ use crate::outbox::Outbox;
 use crate::subagent::{Settings, State};
 use crate::{
     Body, ByteOrder, CloseReason, DecodeError, HEADER, Header, Notification, Objects, Pdu, Registration,
-    ResponseError, View, answer,
+    ResponseError, SearchRange, View, answer,
 };
 
 /// For a response, and for the other end to take what it is sent.
@@ -56,8 +56,13 @@ impl Master {
 
 /// Where views come from.
 pub trait Source: Send + Sync + 'static {
-    /// A view that is fresh enough; `None` where there is none, which managers see as genErr.
-    fn view(&self, master: Master) -> impl Future<Output = Option<Arc<dyn View>>> + Send;
+    /// A view that is fresh enough to read what is asked for; `None` where there is none, which managers see as
+    /// genErr, as they do where it takes longer than four seconds.
+    fn view(
+        &self,
+        master: Master,
+        asked: &[SearchRange],
+    ) -> impl Future<Output = Option<Arc<dyn View>>> + Send;
 }
 
 /// Why a session ended.
@@ -300,22 +305,22 @@ impl<S: Source> Session<'_, S> {
             return;
         }
         let (header, master) = (*header, self.master);
-        let source = matches!(body, Body::Get { .. } | Body::GetNext { .. } | Body::GetBulk { .. })
-            .then(|| self.source.clone());
-        let answered = move |view: &dyn View| {
-            let body = answer(view, &body)?;
+        let answered = move |view: &dyn View, body: &Body| {
+            let body = answer(view, body)?;
             Some(Pdu { body, ..response(&header, ResponseError::NONE, 0) })
         };
-        let Some(source) = source else {
-            if let Some(pdu) = answered(&Objects::default()) {
+        if body.asked().is_none() {
+            if let Some(pdu) = answered(&Objects::default(), &body) {
                 self.put(&pdu);
             }
             return;
-        };
+        }
+        let source = self.source.clone();
         self.requests.spawn(async move {
+            let asked = body.asked().unwrap_or_default();
             let failed = response(&header, ResponseError::GENERAL, 1);
-            match tokio::time::timeout(VIEW_PATIENCE, source.view(master)).await {
-                Ok(Some(view)) => answered(&*view).unwrap_or(failed),
+            match tokio::time::timeout(VIEW_PATIENCE, source.view(master, asked)).await {
+                Ok(Some(view)) => answered(&*view, &body).unwrap_or(failed),
                 Ok(None) | Err(_) => failed,
             }
         });

@@ -34,7 +34,7 @@ pub enum Address {
 /// A text that is no [`Address`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no AgentX address: unix:/PATH, or tcp:127.0.0.1:PORT or tcp:[::1]:PORT on this machine, since AgentX \
+    "{0:?} is no AgentX address: /PATH or unix:/PATH, or tcp:127.0.0.1:PORT or tcp:[::1]:PORT on this machine, since AgentX \
      knows neither keys nor ciphers"
 )]
 pub struct AddressError(String);
@@ -44,8 +44,8 @@ impl FromStr for Address {
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let tcp = || text.strip_prefix("tcp:")?.parse::<SocketAddr>().ok().filter(|at| at.ip().is_loopback());
-        match text.strip_prefix("unix:") {
-            Some(path) if path.starts_with('/') => Ok(Address::Unix(path.into())),
+        match text.strip_prefix("unix:").unwrap_or(text) {
+            path if path.starts_with('/') => Ok(Address::Unix(path.into())),
             _ => tcp().map(Address::Tcp).ok_or_else(|| AddressError(text.to_owned())),
         }
     }

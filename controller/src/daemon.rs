@@ -232,6 +232,7 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
     });
     let engine = tokio::spawn(engine.run(received, changes));
     let telemetry = Telemetry::new(desk.clone());
+    tokio::spawn(northbound::snmp::serve(desk.clone(), telemetry.clone()));
     tokio::spawn(northbound::listen::serve(desk.clone(), telemetry, settings.state_dir.clone()));
     tokio::spawn(socket::serve(listener, desk));
     tracing::info!("sluiced: ready, clients on {}", settings.socket.display());

@@ -13,7 +13,7 @@ static COLUMNS: [Column<u32>; 1] =
 struct Fixed(bool);
 
 impl Source for Fixed {
-    async fn view(&self, _: Master) -> Option<Arc<dyn View>> {
+    async fn view(&self, _: Master, _: &[SearchRange]) -> Option<Arc<dyn View>> {
         if !self.0 {
             std::future::pending::<()>().await;
         }
