@@ -373,6 +373,100 @@ pub struct NamedVerdicts {
     pub verdicts: Vec<VerdictCount>,
 }
 
+/// How much an event matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Worth knowing.
+    Info,
+    /// Something is not as it should be.
+    Warning,
+    /// Somebody has to do something.
+    Error,
+}
+
+impl Severity {
+    /// All, the least first.
+    pub const ALL: [Severity; 3] = [Severity::Info, Severity::Warning, Severity::Error];
+
+    /// The word that clients see.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+impl std::fmt::Display for Severity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What an event is about; its `subject` is the name of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EventKind {
+    /// A pair, `UNIT/PAIR`.
+    Pair,
+    /// A worker core behind a pair, `UNIT/PAIR/CORE`.
+    Core,
+    /// A unit.
+    Unit,
+    /// A unit's mode by hand.
+    Mode,
+    /// A port.
+    Port,
+    /// A configuration, or a part of the controller that follows it.
+    Configuration,
+    /// Somebody who came in, or was kept out.
+    Access,
+    /// The data plane.
+    Target,
+    /// The watching itself.
+    Liveness,
+}
+
+impl EventKind {
+    /// All of them.
+    pub const ALL: [EventKind; 9] = [
+        EventKind::Pair,
+        EventKind::Core,
+        EventKind::Unit,
+        EventKind::Mode,
+        EventKind::Port,
+        EventKind::Configuration,
+        EventKind::Access,
+        EventKind::Target,
+        EventKind::Liveness,
+    ];
+
+    /// The word that clients see.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            EventKind::Pair => "pair",
+            EventKind::Core => "core",
+            EventKind::Unit => "unit",
+            EventKind::Mode => "mode",
+            EventKind::Port => "port",
+            EventKind::Configuration => "configuration",
+            EventKind::Access => "access",
+            EventKind::Target => "target",
+            EventKind::Liveness => "liveness",
+        }
+    }
+}
+
+impl std::fmt::Display for EventKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
 /// An event of `show events`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -383,10 +477,10 @@ pub struct Event {
     pub time: String,
     /// Monotonic clock of the controller's machine, ns.
     pub monotonic_ns: u64,
-    /// `info`, `warning` or `error`.
-    pub severity: String,
-    /// `pair`, `unit`, `mode` (of a unit, by hand), `port`, `configuration`, `target` or `liveness`.
-    pub kind: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is about.
+    pub kind: EventKind,
     /// The thing's name.
     pub subject: String,
     /// State before.

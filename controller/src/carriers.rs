@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use api::{EventKind, Severity};
 use dataplane::PortId;
 use site::Site;
 use swpipe::io::link_watch::{LinkState, LinkWatch};
@@ -113,9 +114,9 @@ impl Watch {
                     return;
                 }
                 let words = |present| if present { "carrier" } else { "no-carrier" };
-                let severity = if present { "info" } else { "warning" };
+                let severity = if present { Severity::Info } else { Severity::Warning };
                 let reason = format!("interface {interface}: {:?}", change.state);
-                let news = News::now(severity, "port", name, reason);
+                let news = News::now(severity, EventKind::Port, name, reason);
                 self.events.log(news.change(words(!present), words(present)));
             });
             if let Err(error) = waited {

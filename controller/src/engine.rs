@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{Applied, UnitMode};
+use api::{Applied, EventKind, Severity, UnitMode};
 use arc_swap::ArcSwap;
 use dataplane::entry::Update;
 use dataplane::tables::{PairForwarding, TableEntry};
@@ -255,21 +255,29 @@ impl<T: Target> Engine<T> {
         match standing {
             Standing::Primary(_) => {
                 self.events.log(
-                    News::now("info", "target", &address, "connected as primary").change("lost", "primary"),
+                    News::now(Severity::Info, EventKind::Target, &address, "connected as primary")
+                        .change("lost", "primary"),
                 );
                 self.actual = None;
                 self.connect().await;
             }
             Standing::Backup => {
                 self.actual = None;
-                self.events.log(News::now("error", "target", &address, "another controller is its primary"));
+                self.events.log(News::now(
+                    Severity::Error,
+                    EventKind::Target,
+                    &address,
+                    "another controller is its primary",
+                ));
             }
             Standing::Lost(reason) => {
                 self.actual = None;
                 // Each try that fails is not news.
                 if !was_lost {
-                    self.events
-                        .log(News::now("warning", "target", &address, reason).change("primary", "lost"));
+                    self.events.log(
+                        News::now(Severity::Warning, EventKind::Target, &address, reason)
+                            .change("primary", "lost"),
+                    );
                 }
             }
         }
@@ -301,8 +309,8 @@ impl<T: Target> Engine<T> {
         });
         if is_new {
             self.events.log(News::now(
-                "error",
-                "target",
+                Severity::Error,
+                EventKind::Target,
                 &self.target.address(),
                 format!("{text}; trying again"),
             ));
@@ -321,7 +329,12 @@ impl<T: Target> Engine<T> {
             self.ids = Ids::allocate(&self.site, &recovered.ids);
             self.keep_numbers();
             if let Err(error) = self.state_dir.save(&self.kept) {
-                self.events.log(News::now("error", "configuration", "running", error.to_string()));
+                self.events.log(News::now(
+                    Severity::Error,
+                    EventKind::Configuration,
+                    "running",
+                    error.to_string(),
+                ));
             }
             self.condition.stand_ins = standing_in(&self.site, &self.ids, &found);
             self.condition = self.condition_of(&self.site, &recovered.up);
@@ -334,8 +347,8 @@ impl<T: Target> Engine<T> {
             tracing::info!("the data plane has the running configuration");
         } else {
             self.events.log(News::now(
-                "info",
-                "target",
+                Severity::Info,
+                EventKind::Target,
                 &self.target.address(),
                 format!("brought to the running configuration: {inserted} inserted, {modified} modified, {deleted} deleted"),
             ));
@@ -650,14 +663,14 @@ impl<T: Target> Engine<T> {
         }
         let was = before.unit_modes.get(unit).copied().unwrap_or(UnitMode::Auto);
         if was != mode {
-            let severity = if mode == UnitMode::Auto { "info" } else { "warning" };
-            let news = News::now(severity, "mode", unit, "set by hand");
+            let severity = if mode == UnitMode::Auto { Severity::Info } else { Severity::Warning };
+            let news = News::now(severity, EventKind::Mode, unit, "set by hand");
             self.events.log(news.change(mode_name(was), mode_name(mode)));
         }
         // In an emergency the traffic comes first: a full disk must not stand in the way of a bypass.
         if let Err(error) = self.state_dir.save(&self.kept) {
             let reason = format!("mode {mode:?} is in force, but a restart would not find it: {error}");
-            self.events.log(News::now("error", "unit", unit, reason));
+            self.events.log(News::now(Severity::Error, EventKind::Unit, unit, reason));
         }
         self.measure(&self.site.clone(), &self.ids.clone(), &self.condition.up.clone())?;
         Ok(())
@@ -691,7 +704,7 @@ fn recover(entries: &Tables, kept: Option<Ids>) -> Recovered {
     for entry in entries.values() {
         let name = || String::from_utf8_lossy(&entry.metadata).into_owned();
         match TableEntry::parse(entry) {
-            Ok(TableEntry::Link(link)) => {
+            Ok(TableEntry::Link(link)) if link.forwarding.port().is_some() => {
                 ids.links.insert(name(), link.link);
             }
             Ok(TableEntry::Unit(unit)) => {
@@ -721,8 +734,10 @@ fn standing_in(site: &Site, ids: &Ids, entries: &Tables) -> BTreeMap<String, BTr
     let names: BTreeMap<PairId, &PairName> = ids.pairs.iter().map(|(name, id)| (*id, name)).collect();
     let mut serving: BTreeMap<(UnitId, u16), PairId> = BTreeMap::new();
     for entry in entries.values() {
-        if let Ok(TableEntry::Bucket(bucket)) = TableEntry::parse(entry) {
-            serving.insert((bucket.unit, bucket.bucket.0), bucket.pair);
+        if let Ok(TableEntry::Bucket(bucket)) = TableEntry::parse(entry)
+            && let Some((pair, _)) = bucket.forwarding.serving()
+        {
+            serving.insert((bucket.unit, bucket.bucket.0), pair);
         }
     }
     let mut all = BTreeMap::new();

@@ -1,16 +1,17 @@
-//! The event log: a ring in memory, JSON lines on disk where asked for, and the log of the process.
+//! The event log: a ring in memory, JSON lines on disk where asked for ([`EventFile`]), and the log of the process.
 
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use api::Event;
+use api::{Event, EventKind, Severity};
 use liveness::Nanos;
 use tokio::sync::broadcast;
 
 use crate::clock;
+
+mod file;
+
+pub use file::{EventFile, FileSettings};
 
 /// Events kept in memory.
 const RING: usize = 10_000;
@@ -20,10 +21,10 @@ const RING: usize = 10_000;
 pub struct News {
     /// When, on the monotonic clock.
     pub at: Nanos,
-    /// `info`, `warning` or `error`.
-    pub severity: &'static str,
-    /// `pair`, `unit`, `mode`, `port`, `configuration`, `target` or `liveness`.
-    pub kind: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is about.
+    pub kind: EventKind,
     /// The thing's name.
     pub subject: String,
     /// State before.
@@ -41,7 +42,7 @@ pub struct News {
 impl News {
     /// News of now, without states.
     #[must_use]
-    pub fn now(severity: &'static str, kind: &'static str, subject: &str, reason: impl Into<String>) -> Self {
+    pub fn now(severity: Severity, kind: EventKind, subject: &str, reason: impl Into<String>) -> Self {
         News {
             at: clock::now(),
             severity,
@@ -67,7 +68,7 @@ impl News {
 struct Log {
     ring: VecDeque<Event>,
     next: u64,
-    file: Option<File>,
+    file: Option<EventFile>,
 }
 
 /// Events that a slow follower may be behind.
@@ -80,16 +81,18 @@ pub struct Events {
 }
 
 impl Events {
-    /// A log whose first event has the number `next`; lines are appended to `file`.
-    ///
-    /// # Errors
-    /// The file cannot be opened.
-    pub fn open(next: u64, file: Option<&Path>) -> io::Result<Self> {
-        let file = file.map(|path| OpenOptions::new().create(true).append(true).open(path)).transpose()?;
-        Ok(Events {
-            log: Mutex::new(Log { ring: VecDeque::new(), next, file }),
+    /// A log whose first event has the number `next`.
+    #[must_use]
+    pub fn new(next: u64) -> Self {
+        Events {
+            log: Mutex::new(Log { ring: VecDeque::new(), next, file: None }),
             followers: broadcast::Sender::new(BEHIND),
-        })
+        }
+    }
+
+    /// Writes what happens from now on to this file too, or to none; the one before gets what came before.
+    pub fn keep_in(&self, file: Option<EventFile>) {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).file = file;
     }
 
     /// Numbers and logs.
@@ -99,8 +102,8 @@ impl Events {
             id: log.next,
             time: clock::calendar(news.at),
             monotonic_ns: news.at.0,
-            severity: news.severity.to_owned(),
-            kind: news.kind.to_owned(),
+            severity: news.severity,
+            kind: news.kind,
             subject: news.subject,
             before: news.before,
             after: news.after,
@@ -120,20 +123,28 @@ impl Events {
             event.reason,
             event.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default()
         );
-        match event.severity.as_str() {
-            "error" => tracing::error!(event = event.id, "{text}"),
-            "warning" => tracing::warn!(event = event.id, "{text}"),
-            _ => tracing::info!(event = event.id, "{text}"),
+        match event.severity {
+            Severity::Error => tracing::error!(
+                event = event.id,
+                kind = event.kind.as_str(),
+                subject = event.subject,
+                "{text}"
+            ),
+            Severity::Warning => tracing::warn!(
+                event = event.id,
+                kind = event.kind.as_str(),
+                subject = event.subject,
+                "{text}"
+            ),
+            Severity::Info => tracing::info!(
+                event = event.id,
+                kind = event.kind.as_str(),
+                subject = event.subject,
+                "{text}"
+            ),
         }
-        if let Some(file) = &mut log.file {
-            let written = serde_json::to_vec(&event).map_err(io::Error::from).and_then(|mut line| {
-                line.push(b'\n');
-                file.write_all(&line)
-            });
-            if let Err(error) = written {
-                tracing::error!("the event file cannot be written and is given up: {error}");
-                log.file = None;
-            }
+        if let Some(file) = &log.file {
+            file.write(&event);
         }
         if log.ring.len() == RING {
             log.ring.pop_front();

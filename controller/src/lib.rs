@@ -18,6 +18,7 @@ pub mod early;
 pub mod engine;
 pub mod event;
 pub mod keepalives;
+pub mod logging;
 pub mod lookup;
 pub mod northbound;
 pub mod operational;

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use api::{
-    Balancer, ConfigHash, Count, DirectionLiveness, Drops, Flow, Link, NamedVerdicts, PairLiveness, Port,
-    PortLosses, Request, Response, SideCounts, TableUsage, Unit, UnitHash, UnitMode, VerdictCount, Version,
+    Balancer, ConfigHash, Count, DirectionLiveness, Drops, EventKind, Flow, Link, NamedVerdicts,
+    PairLiveness, Port, PortLosses, Request, Response, Severity, SideCounts, TableUsage, Unit, UnitHash,
+    UnitMode, VerdictCount, Version,
 };
 use arc_swap::ArcSwap;
 use dataplane::schema::counters as cells;
@@ -22,7 +23,7 @@ use crate::clock;
 use crate::counted::{LinkPorts, cells_for, correct};
 use crate::datastore::Datastores;
 use crate::engine::{Command, pair_state_name, unit_id, unit_state_name};
-use crate::event::Events;
+use crate::event::{Events, News};
 use crate::keepalives::{Keepalives, Status};
 use crate::lookup::lookup;
 use crate::session::Session;
@@ -144,6 +145,9 @@ impl<T: Target> Desk<T> {
     pub async fn answer(&self, session: &mut Session, request: Request) -> Response {
         let call = (Action::of(&request) == Action::Call).then(|| format!("{request:?}"));
         let result = self.try_answer(session, request).await;
+        if let Err(Refusal::Denied(denied)) = &result {
+            self.access_event(Severity::Warning, &session.who.user, denied.to_string());
+        }
         if let Some(call) = call {
             let said = result.as_ref().map(drop).map_err(ToString::to_string);
             self.audit.record(&session.who, &call, None, said.as_ref().copied().map_err(String::as_str));
@@ -152,6 +156,13 @@ impl<T: Target> Desk<T> {
             Ok(value) => Response::Ok(value),
             Err(refusal) => Response::Error(refusal.to_string()),
         }
+    }
+
+    /// Logs who came in, or was kept out.
+    pub(crate) fn access_event(&self, severity: Severity, user: &str, reason: String) {
+        // Whoever is kept out may have called himself anything.
+        let user: String = user.chars().take(64).collect();
+        self.events.log(News::now(severity, EventKind::Access, &user, reason));
     }
 
     async fn try_answer(&self, session: &mut Session, request: Request) -> Result<Value, Refusal> {
@@ -615,8 +626,9 @@ fn buckets_served(view: &View) -> BTreeMap<PairId, usize> {
     let mut served = BTreeMap::new();
     for entry in view.tables.rest.values() {
         if let Ok(dataplane::tables::TableEntry::Bucket(bucket)) = dataplane::tables::TableEntry::parse(entry)
+            && let Some((pair, _)) = bucket.forwarding.serving()
         {
-            *served.entry(bucket.pair).or_default() += 1;
+            *served.entry(pair).or_default() += 1;
         }
     }
     served

@@ -1,4 +1,4 @@
-//! The keep-alive frame (contract, "Keep-alive").
+//! The keep-alive frame (contract, "Keep-alive"). [`crate::probe`] has those behind a steering header.
 //!
 //! | bytes | field |
 //! | --- | --- |
@@ -29,7 +29,9 @@ pub const KEEP_ALIVE_LENGTH: usize = 60;
 /// Where the data plane writes the transmit time.
 pub const TRANSMIT_TIME_OFFSET: usize = 38;
 
-const MAGIC: [u8; 4] = *b"SLKA";
+/// How keep-alives begin behind the EtherType, and steered probes their body.
+pub const KEEP_ALIVE_MAGIC: [u8; 4] = *b"SLKA";
+
 const VERSION: u8 = 1;
 const TAG_OFFSET: usize = 46;
 
@@ -79,8 +81,8 @@ pub struct KeepAlive {
 /// Why a frame is no keep-alive of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeepAliveFault {
-    /// Not the EtherType, magic, version or length.
-    #[error("no keep-alive of version 1")]
+    /// Not the EtherType, magic, version or length, or fields that no keep-alive has.
+    #[error("no keep-alive")]
     Malformed,
     /// Of another controller.
     #[error("keep-alive of controller instance {0:#018x}")]
@@ -98,7 +100,7 @@ impl KeepAlive {
         frame.put(end_mac(self.pair, self.direction.from_side().opposite(), self.instance));
         frame.put(end_mac(self.pair, self.direction.from_side(), self.instance));
         frame.put(KEEP_ALIVE_ETHERTYPE.to_be_bytes());
-        frame.put(MAGIC);
+        frame.put(KEEP_ALIVE_MAGIC);
         frame.put([VERSION, self.direction.from_side().bit()]);
         frame.put(self.pair.0.to_be_bytes());
         frame.put(self.instance.to_be_bytes());
@@ -119,7 +121,11 @@ impl KeepAlive {
         let ethertype = u16::from_be_bytes(reader.take());
         let magic: [u8; 4] = reader.take();
         let [version, direction] = reader.take();
-        if ethertype != KEEP_ALIVE_ETHERTYPE || magic != MAGIC || version != VERSION || direction > 1 {
+        if ethertype != KEEP_ALIVE_ETHERTYPE
+            || magic != KEEP_ALIVE_MAGIC
+            || version != VERSION
+            || direction > 1
+        {
             return Err(KeepAliveFault::Malformed);
         }
         let found = KeepAlive {

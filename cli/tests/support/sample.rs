@@ -1,9 +1,9 @@
 //! Fixed answers.
 
 use api::{
-    Applied, Balancer, ConfigHash, Count, DirectionLiveness, Drops, Event, Flow, Link, Lookup, NamedVerdicts,
-    Pair, PairLiveness, Port, SideCounts, TableUsage, Target, Unit, UnitHash, UnitMode, VerdictCount,
-    Version,
+    Applied, Balancer, ConfigHash, Count, DirectionLiveness, Drops, Event, EventKind, Flow, Link, Lookup,
+    NamedVerdicts, Pair, PairLiveness, Port, Severity, SideCounts, TableUsage, Target, Unit, UnitHash,
+    UnitMode, VerdictCount, Version,
 };
 use serde_json::{Value, json};
 
@@ -253,8 +253,8 @@ pub fn event(id: u64, subject: &str, before: &str, after: &str) -> Event {
         id,
         time: "2026-11-30T00:36:01.123456Z".into(),
         monotonic_ns: 5_000_000_000,
-        severity: "warning".into(),
-        kind: "pair".into(),
+        severity: Severity::Warning,
+        kind: EventKind::Pair,
         subject: subject.into(),
         before: Some(before.into()),
         after: Some(after.into()),
@@ -266,8 +266,8 @@ pub fn event(id: u64, subject: &str, before: &str, after: &str) -> Event {
 
 pub fn events() -> Vec<Event> {
     let applied = Event {
-        severity: "info".into(),
-        kind: "configuration".into(),
+        severity: Severity::Info,
+        kind: EventKind::Configuration,
         before: None,
         after: None,
         reason: "applied".into(),
@@ -275,8 +275,11 @@ pub fn events() -> Vec<Event> {
         data_plane_ns: None,
         ..event(7, "site.json", "", "")
     };
-    let lost =
-        Event { severity: "error".into(), kind: "target".into(), ..event(9, "embedded", "primary", "lost") };
+    let lost = Event {
+        severity: Severity::Error,
+        kind: EventKind::Target,
+        ..event(9, "embedded", "primary", "lost")
+    };
     vec![applied, event(8, "f1-2", "up", "down"), lost]
 }
 

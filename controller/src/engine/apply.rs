@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::Applied;
+use api::{Applied, EventKind, Severity};
 use dataplane::{LinkIndex, PairId};
 use site::{Ids, PairName, Site, UnitForwarding};
 use swpipe::run::PortSpec;
@@ -30,19 +30,20 @@ impl<T: Target> Engine<T> {
         standing: &watch::Receiver<Standing>,
     ) -> Result<Applied, EngineError> {
         let result = self.try_apply(site, standing).await;
-        let news = |severity, reason| News::now(severity, "configuration", "running", reason);
+        let news = |severity, reason| News::now(severity, EventKind::Configuration, "running", reason);
         match &result {
             Ok(applied) => {
                 let Applied { inserted, modified, deleted, .. } = applied;
                 self.events.log(news(
-                    "info",
+                    Severity::Info,
                     format!(
                         "applied from {origin}: {inserted} inserted, {modified} modified, {deleted} deleted"
                     ),
                 ));
             }
             Err(error) => {
-                self.events.log(news("error", format!("refused from {origin}, nothing changed: {error}")));
+                self.events
+                    .log(news(Severity::Error, format!("refused from {origin}, nothing changed: {error}")));
             }
         }
         result
@@ -158,7 +159,12 @@ impl<T: Target> Engine<T> {
         if let Err(error) = self.state_dir.save(&self.kept) {
             // The tables are changed already; a restart would find the file's configuration.
             warnings.push(format!("it is in force, but a restart would not find it: {error}"));
-            self.events.log(News::now("error", "configuration", "running", error.to_string()));
+            self.events.log(News::now(
+                Severity::Error,
+                EventKind::Configuration,
+                "running",
+                error.to_string(),
+            ));
         }
         if !recabled.is_empty() {
             // Taken out first, so that they start afresh.

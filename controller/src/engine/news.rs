@@ -1,5 +1,6 @@
 //! Changes of pairs and units in words.
 
+use api::{EventKind, Severity};
 use liveness::{CablingFault, Event, Fault, PairKey, PairTransition, Reason, SuspicionChange, UnitReason};
 use site::Ids;
 
@@ -22,8 +23,8 @@ pub(super) fn of(event: &Event, ids: &Ids) -> Option<News> {
     match event {
         Event::Pair(transition) => {
             let name = pair(ids, transition.pair)?;
-            let severity = if transition.to.carries() { "info" } else { "warning" };
-            let mut entry = news(severity, "pair", name, reason(transition))
+            let severity = if transition.to.carries() { Severity::Info } else { Severity::Warning };
+            let mut entry = news(severity, EventKind::Pair, name, reason(transition))
                 .change(pair_state_name(transition.from), pair_state_name(transition.to));
             entry.detail = Some(counters(transition));
             Some(entry)
@@ -31,7 +32,8 @@ pub(super) fn of(event: &Event, ids: &Ids) -> Option<News> {
         Event::Unit(transition) => {
             let id = unit_id(transition.unit);
             let name = ids.units.iter().find(|(_, other)| **other == id)?.0.clone();
-            let severity = if transition.to == liveness::UnitState::Up { "info" } else { "warning" };
+            let severity =
+                if transition.to == liveness::UnitState::Up { Severity::Info } else { Severity::Warning };
             let text = match transition.reason {
                 UnitReason::PairsInService { in_service, needed } => {
                     format!("pairs-in-service: {in_service}, active-pairs {needed}")
@@ -39,24 +41,26 @@ pub(super) fn of(event: &Event, ids: &Ids) -> Option<News> {
                 UnitReason::Manual(_) => "by hand".to_owned(),
             };
             Some(
-                news(severity, "unit", name, text)
+                news(severity, EventKind::Unit, name, text)
                     .change(unit_state_name(transition.from), unit_state_name(transition.to)),
             )
         }
         Event::Suspicion(notice) => {
             let (severity, text) = match notice.change {
                 SuspicionChange::LivenessSuspended { pairs, .. } => (
-                    "error",
+                    Severity::Error,
                     format!("liveness-suspended: all {pairs} pairs fail at once, their states are kept"),
                 ),
-                SuspicionChange::Resumed => ("info", "liveness-resumed".to_owned()),
-                SuspicionChange::Believed => ("error", "liveness-believed: the losses count now".to_owned()),
+                SuspicionChange::Resumed => (Severity::Info, "liveness-resumed".to_owned()),
+                SuspicionChange::Believed => {
+                    (Severity::Error, "liveness-believed: the losses count now".to_owned())
+                }
             };
-            Some(news(severity, "liveness", "controller".to_owned(), text))
+            Some(news(severity, EventKind::Liveness, "controller".to_owned(), text))
         }
         Event::Cabling(fault) => {
             let name = pair(ids, fault.pair)?;
-            Some(news("error", "pair", name.clone(), cabling(&name, fault, ids)))
+            Some(news(Severity::Error, EventKind::Pair, name.clone(), cabling(&name, fault, ids)))
         }
     }
 }

@@ -1,9 +1,10 @@
 //! NETCONF's side of the datastores: sessions, candidates, commits, RPCs, and where the server listens.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use api::{LookupQuery, Request, Response, UnitMode};
+use api::{LookupQuery, Request, Response, Severity, UnitMode};
 use netconf::{
     Access as Needed, Action, Backend, Caller, Commit, Credentials, Datastore, Ending, ErrorPath, Login,
     Module, Notification, Pending, Refusal, RpcError, Tag,
@@ -182,10 +183,17 @@ impl<T: Target> Backend for Northbound<T> {
         access::permit(&caller.user, role.min(caller.role), needed).map_err(|denied| denied.to_string())
     }
 
+    fn turned_away(&self, user: &str, from: IpAddr, method: &str) {
+        let reason = format!("NETCONF login by {method} from {from} refused");
+        self.desk.access_event(Severity::Warning, user, reason);
+    }
+
     async fn open(&self, login: &Login) -> Result<u32, String> {
         let session = Session::new(login.user.clone(), login.role, &format!("netconf {}", login.from));
         let number = session.who.session;
         self.desk.audit.record(&session.who, "login", None, Ok(()));
+        let reason = format!("NETCONF login from {}, session {number}", login.from);
+        self.desk.access_event(Severity::Info, &login.user, reason);
         self.put_back(session);
         Ok(number)
     }
@@ -195,6 +203,8 @@ impl<T: Target> Backend for Northbound<T> {
         if let Some(session) = session {
             self.datastores().session_ended(&session.who).await;
             self.desk.audit.record(&session.who, "logout", Some(&ending.to_string()), Ok(()));
+            let reason = format!("NETCONF session {} ended: {ending}", caller.session);
+            self.desk.access_event(Severity::Info, &session.who.user, reason);
         }
     }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::{EventKind, Severity};
 use netconf::{Server, Settings, host_key};
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, oneshot};
@@ -42,7 +43,7 @@ pub async fn serve<T: Target>(desk: Arc<Desk<T>>, telemetry: Telemetry<T>, state
         let failed = match open(&wanted, &mut server, &backend, &desk, &state_dir) {
             Ok(server) => listen(&wanted, server, &mut listening, &desk).await,
             Err(reason) => {
-                desk.events.log(News::now("error", "configuration", "netconf", reason));
+                desk.events.log(News::now(Severity::Error, EventKind::Configuration, "netconf", reason));
                 listening.clear();
                 true
             }
@@ -115,8 +116,8 @@ async fn listen<T: Target>(
                 });
                 listening.insert(address, open);
                 desk.events.log(News::now(
-                    "info",
-                    "configuration",
+                    Severity::Info,
+                    EventKind::Configuration,
                     "netconf",
                     format!("listens on {address}"),
                 ));
@@ -124,7 +125,7 @@ async fn listen<T: Target>(
             Err(error) => {
                 failed = true;
                 let reason = format!("cannot listen on {address}: {error}; trying again");
-                desk.events.log(News::now("error", "configuration", "netconf", reason));
+                desk.events.log(News::now(Severity::Error, EventKind::Configuration, "netconf", reason));
             }
         }
     }

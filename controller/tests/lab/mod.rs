@@ -252,7 +252,7 @@ impl Lab {
         std::fs::write(&config_file, text).unwrap();
         let yang = Arc::new(yang::Yang::load().unwrap());
         let target = Arc::new(Chaos::new(Shared(plane.clone()), chaos));
-        let events = Arc::new(Events::open(1, None).unwrap());
+        let events = Arc::new(Events::new(1));
         let (keepalives, changes) = Keepalives::start(target.clone(), packets).unwrap();
         // The engine of a lab before this one may still be ending.
         let deadline = Instant::now() + Duration::from_secs(10);

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use dataplane::entry::Entry;
 use dataplane::frame::ETHERNET_HEADER;
 use dataplane::tables::{
-    BucketEntry, CloneSessionEntry, FORBIDDEN_TPIDS, LinkEntry, PairForwarding, PairPortEntry,
-    PairStateEntry, PortEntry, PortMtuEntry, PortRole, SteeringEntry, UnitEntry, UnitMode,
+    BucketEntry, BucketForwarding, CloneSessionEntry, FORBIDDEN_TPIDS, LinkEntry, LinkForwarding,
+    PairForwarding, PairPortEntry, PairStateEntry, PortEntry, PortMtuEntry, PortRole, SteeringEntry,
+    UnitEntry, UnitMode,
 };
 use dataplane::{
     BucketIndex, BucketTable, Core, LinkIndex, Method, PairId, PortId, Side, SteeringMode, UnitId, UnitShape,
@@ -127,7 +128,8 @@ impl Draw<'_> {
                 self.contents.link_ports.push(port);
                 self.put(PortEntry { port, role: PortRole::Link { link, side, peer } }.entry());
                 if !self.rng.chance(1, 15) {
-                    self.put(LinkEntry { link, side, port }.entry());
+                    let forwarding = LinkForwarding::Port(port);
+                    self.put(LinkEntry { link, side, forwarding }.entry());
                 }
             }
         }
@@ -228,7 +230,8 @@ impl Draw<'_> {
             let pair =
                 if self.rng.chance(1, 40) { odd } else { self.rng.pick(pairs).copied().unwrap_or(odd) };
             let core = Core(self.rng.next_u64() as u8);
-            self.put(BucketEntry { unit, bucket: BucketIndex(bucket), pair, core }.entry());
+            let forwarding = BucketForwarding::Pair { pair, core };
+            self.put(BucketEntry { unit, bucket: BucketIndex(bucket), forwarding }.entry());
         }
     }
 
@@ -240,7 +243,8 @@ impl Draw<'_> {
         let Ok(table) = BucketTable::build(&shape) else { return };
         for (bucket, (pair, core)) in (0..).zip(table.home()) {
             let Ok(pair) = pair.parse().map(PairId) else { continue };
-            self.put(BucketEntry { unit, bucket: BucketIndex(bucket), pair, core }.entry());
+            let forwarding = BucketForwarding::Pair { pair, core };
+            self.put(BucketEntry { unit, bucket: BucketIndex(bucket), forwarding }.entry());
         }
     }
 
