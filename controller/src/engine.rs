@@ -777,6 +777,7 @@ fn supervised(
             active_pairs: config.active_pairs as u16,
             sampling_count: config.sampling_count as u16,
             suspend_limit_ms: config.suspend_limit,
+            ..ProfileSettings::default()
         })
         .map_err(|error| EngineError::Profile { profile: config.name.clone(), reason: error.to_string() })?;
         let mut pairs = Vec::new();
@@ -831,6 +832,7 @@ pub fn pair_state_name(state: PairState) -> &'static str {
         PairState::Down => "down",
         PairState::AdminDown => "admin-down",
         PairState::Draining => "draining",
+        PairState::Held => "held",
     }
 }
 

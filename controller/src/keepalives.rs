@@ -9,8 +9,8 @@ use std::thread;
 use dataplane::keepalive::{Direction as Way, KeepAlive, KeepAliveFault, KeepAliveKey};
 use dataplane::{Nanos as Stamp, PairId, PortId, Side as End};
 use liveness::{
-    Actions, Direction, Event, Nanos, PairKey, PairStatus, PerDirection, Rejection, Side, Supervision,
-    Suspicion, UnitConfig, UnitStatus,
+    Actions, Direction, Event, Nanos, PairKey, PairStatus, PerDirection, Probe, ProbeKind, Rejection, Side,
+    Supervision, Suspicion, UnitConfig, UnitStatus,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -223,7 +223,7 @@ impl<T: Target, P: Packets> Prober<T, P> {
             };
             if !sent {
                 // What was never sent is not lost; an unknown pair was just removed.
-                let _ = self.supervision.probe_unsent(probe.pair, probe.direction, probe.sequence);
+                let _ = self.supervision.probe_unsent(probe);
             }
         }
         true
@@ -274,24 +274,26 @@ impl<T: Target, P: Packets> Prober<T, P> {
                     KeepAliveFault::WrongInstance(_) => Rejection::WrongInstance,
                     KeepAliveFault::WrongTag => Rejection::WrongTag,
                 };
-                let _ = self.supervision.probe_rejected(key(arrived_at), arriving(end), why, now);
+                let pair = key(arrived_at);
+                let _ = self.supervision.probe_rejected(pair, ProbeKind::Pair, arriving(end), why, now);
                 return;
             }
         };
         let (pair, way) = (key(keepalive.pair), direction(keepalive.direction));
         if keepalive.pair != arrived_at {
-            let _ = self.supervision.probe_rejected(pair, way, Rejection::WrongPair(key(arrived_at)), now);
-        } else if keepalive.direction.from_side() == end {
-            let _ = self.supervision.probe_rejected(pair, way, Rejection::Looped, now);
-        } else {
-            let _ = self.supervision.probe_received(
+            let _ = self.supervision.probe_rejected(
                 pair,
+                ProbeKind::Pair,
                 way,
-                keepalive.sequence,
-                Nanos(keepalive.transmit.0),
-                Nanos(packet.received),
+                Rejection::WrongPair(key(arrived_at)),
                 now,
             );
+        } else if keepalive.direction.from_side() == end {
+            let _ = self.supervision.probe_rejected(pair, ProbeKind::Pair, way, Rejection::Looped, now);
+        } else {
+            let probe = Probe { pair, kind: ProbeKind::Pair, direction: way, sequence: keepalive.sequence };
+            let (transmit, received) = (Nanos(keepalive.transmit.0), Nanos(packet.received));
+            let _ = self.supervision.probe_received(probe, transmit, received, now);
         }
     }
 }

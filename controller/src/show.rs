@@ -725,6 +725,12 @@ fn reason_name(reason: liveness::Reason) -> String {
         liveness::Reason::Adopted => "adopted".to_owned(),
         liveness::Reason::Good { count } => format!("{count} good"),
         liveness::Reason::Losses { direction, count } => format!("{count} lost {direction}"),
+        liveness::Reason::IpLosses { direction, count } => format!("{count} ip probes lost {direction}"),
+        liveness::Reason::NegativeReturned { direction, count } => {
+            format!("{count} negative probes came back {direction}")
+        }
+        liveness::Reason::AllCoresDown { cores } => format!("all {cores} cores down"),
+        liveness::Reason::HoldCleared => "hold cleared".to_owned(),
         liveness::Reason::CarrierLost { side } => format!("carrier lost on {side} port"),
         liveness::Reason::Admin(admin) => format!("admin {}", format!("{admin:?}").to_lowercase()),
         liveness::Reason::Suspended => "liveness suspended".to_owned(),

@@ -1,6 +1,6 @@
 //! The process stands still for a while; that is not the appliances' fault.
 
-use liveness::{Direction, Nanos, PairKey, PairState, Profile, SuspicionChange};
+use liveness::{Direction, Nanos, PairKey, PairState, Probe, Profile, SuspicionChange};
 
 use crate::rig::{Rig, ms, profile, unit, us};
 
@@ -131,7 +131,7 @@ fn keep_alives_that_could_not_be_sent_are_voided() {
         rig.run_for(ms(100));
         let probe = rig.sent.last().unwrap().1;
         for direction in Direction::BOTH {
-            rig.supervision.probe_unsent(probe.pair, direction, probe.sequence).unwrap();
+            rig.supervision.probe_unsent(Probe { direction, ..probe }).unwrap();
         }
     }
     assert_eq!(rig.state(0), PairState::Up);
@@ -139,7 +139,7 @@ fn keep_alives_that_could_not_be_sent_are_voided() {
     // Too late to take back: it is lost already, or good.
     rig.run_for(ms(201));
     let [.., first, _, _, _] = rig.sent[..] else { panic!("sent too few") };
-    rig.supervision.probe_unsent(first.1.pair, first.1.direction, first.1.sequence).unwrap();
+    rig.supervision.probe_unsent(first.1).unwrap();
     assert_eq!((lost(&rig), voided(&rig)), (1, 30));
 }
 

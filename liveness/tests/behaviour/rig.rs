@@ -138,14 +138,7 @@ impl Rig {
         while let Some(entry) = self.arrivals.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let Arrival { probe, transmit, receive } = entry.remove();
             // Of a pair removed meanwhile: unknown, as it should be.
-            let _ = self.supervision.probe_received(
-                probe.pair,
-                probe.direction,
-                probe.sequence,
-                transmit,
-                receive,
-                self.now,
-            );
+            let _ = self.supervision.probe_received(probe, transmit, receive, self.now);
         }
     }
 
