@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use agentx::{Binding, Notification, Value};
-use api::Event;
+use api::{Event, EventKind, Severity};
 use site::PairName;
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::date::date;
-use super::objects::{self, PAIR_STATES, SEVERITIES, UNIT_MODES, UNIT_STATES, ascii, text, word};
+use super::objects::{self, PAIR_STATES, UNIT_MODES, UNIT_STATES, ascii, text, word};
 use super::tables::{pair_index, unit_index};
 use crate::event::Events;
 use crate::view::View;
@@ -65,8 +65,8 @@ const PAIR_STATE: [u32; 3] = [4, 1, 4];
 pub(super) fn notification(event: &Event, view: &View) -> Option<Notification> {
     let changed = event.after.is_some();
     let unit_of = |name: &str| view.ids.units.get(name).map(|id| unit_index(*id));
-    let (kind, unit, pair, also) = match event.kind.as_str() {
-        "pair" if changed => {
+    let (kind, unit, pair, also) = match event.kind {
+        EventKind::Pair if changed => {
             let name: PairName = event.subject.parse().ok()?;
             let state = event.after.as_deref().and_then(|state| word(state, PAIR_STATES));
             let index = unit_of(&name.unit).zip(view.ids.pairs.get(&name).map(|id| pair_index(*id)));
@@ -74,9 +74,9 @@ pub(super) fn notification(event: &Event, view: &View) -> Option<Notification> {
                 index.zip(state).map(|((unit, pair), state)| instance(PAIR_STATE, &[unit, pair], state));
             (PAIR_STATE_CHANGE, Some(name.unit), Some(name.pair), also)
         }
-        "unit" | "mode" if changed => {
-            let (kind, column, words) = match event.kind.as_str() {
-                "unit" => (UNIT_STATE_CHANGE, UNIT_STATE, UNIT_STATES),
+        EventKind::Unit | EventKind::Mode if changed => {
+            let (kind, column, words) = match event.kind {
+                EventKind::Unit => (UNIT_STATE_CHANGE, UNIT_STATE, UNIT_STATES),
                 _ => (UNIT_MODE_CHANGE, UNIT_MODE, UNIT_MODES),
             };
             let value = event.after.as_deref().and_then(|after| word(after, words));
@@ -84,14 +84,14 @@ pub(super) fn notification(event: &Event, view: &View) -> Option<Notification> {
                 unit_of(&event.subject).zip(value).map(|(unit, value)| instance(column, &[unit], value));
             (kind, Some(event.subject.clone()), None, also)
         }
-        "liveness" => (LIVENESS_CHANGE, None, None, None),
-        "target" if changed => (DATA_PLANE_CHANGE, None, None, None),
+        EventKind::Liveness => (LIVENESS_CHANGE, None, None, None),
+        EventKind::Target if changed => (DATA_PLANE_CHANGE, None, None, None),
         _ => return None,
     };
     let mut told = vec![
         Some((1, Value::text(&event.id.to_string()))),
         date(&event.time).map(|time| (2, time)),
-        word(&event.severity, SEVERITIES).map(|severity| (3, severity)),
+        Some((3, severity(event.severity))),
         unit.as_deref().and_then(text).map(|unit| (4, unit)),
         pair.as_deref().and_then(text).map(|pair| (5, pair)),
     ];
@@ -109,4 +109,12 @@ pub(super) fn notification(event: &Event, view: &View) -> Option<Notification> {
 
 fn instance(column: [u32; 3], index: &[u32], value: Value) -> Binding {
     Binding { name: objects::objects(column.into_iter().chain(index.iter().copied())), value }
+}
+
+fn severity(severity: Severity) -> Value {
+    Value::Integer(match severity {
+        Severity::Info => 1,
+        Severity::Warning => 2,
+        Severity::Error => 3,
+    })
 }

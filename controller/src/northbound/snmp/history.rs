@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use api::Event;
+use api::{Event, EventKind};
 
 /// A unit's past.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) struct History {
 impl History {
     /// Takes an event to account.
     pub(super) fn note(&self, event: &Event) {
-        let (true, Some(before), Some(_)) = (event.kind == "unit", &event.before, &event.after) else {
+        let (true, Some(before), Some(_)) = (event.kind == EventKind::Unit, &event.before, &event.after) else {
             return;
         };
         let mut units = self.units.lock().unwrap_or_else(PoisonError::into_inner);

@@ -13,6 +13,7 @@ mod tables;
 use std::sync::Arc;
 
 use agentx::{Address, Settings, State, Subagent};
+use api::{EventKind, Severity};
 use serde::Deserialize;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
@@ -92,10 +93,10 @@ pub async fn serve<T: Target>(desk: Arc<Desk<T>>, telemetry: Telemetry<T>) {
             }
             state = next_state(&mut running) => {
                 let (severity, reason) = match state {
-                    State::Up => ("info", "snmpd takes the objects of this controller".to_owned()),
-                    State::Down(reason) => ("warning", format!("{reason}; trying again")),
+                    State::Up => (Severity::Info, "snmpd takes the objects of this controller".to_owned()),
+                    State::Down(reason) => (Severity::Warning, format!("{reason}; trying again")),
                 };
-                desk.events.log(News::now(severity, "configuration", "snmp", reason));
+                desk.events.log(News::now(severity, EventKind::Configuration, "snmp", reason));
             }
         }
     }
@@ -114,7 +115,7 @@ fn start<T: Target>(
         Ok(address) => address,
         Err(error) => {
             let reason = format!("snmp agentx-address: {error}");
-            desk.events.log(News::now("error", "configuration", "snmp", reason));
+            desk.events.log(News::now(Severity::Error, EventKind::Configuration, "snmp", reason));
             return None;
         }
     };

@@ -41,7 +41,6 @@ pub(super) const ROLES: Words = &[("active", 1), ("spare", 2)];
 pub(super) const VERDICTS: Words =
     &[("to-ecofilter", 1), ("return", 2), ("to-controller", 3), ("bypass", 4), ("drop", 5)];
 pub(super) const ACTIONS: Words = &[("bypass", 1), ("drop", 2), ("to-ecofilter", 3)];
-pub(super) const SEVERITIES: Words = &[("info", 1), ("warning", 2), ("error", 3)];
 
 /// The number of a word; `None` where the MIB does not have it.
 pub(super) fn word(text: &str, words: Words) -> Option<Value> {
