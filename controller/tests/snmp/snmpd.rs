@@ -239,7 +239,7 @@ impl Snmp {
         }
     }
 
-    /// What a tool says.
+    /// What a tool says; its complaints where it says nothing else.
     pub(crate) fn ask(&self, tool: &str, options: &[&str], about: &[&str]) -> String {
         let output = self
             .command(tool, "tools")
@@ -252,6 +252,7 @@ impl Snmp {
             .stderr(Stdio::piped())
             .output()
             .unwrap();
-        String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+        let said = if output.stdout.is_empty() { output.stderr } else { output.stdout };
+        String::from_utf8_lossy(&said).into_owned()
     }
 }

@@ -23,7 +23,8 @@ pub(super) struct History {
 impl History {
     /// Takes an event to account.
     pub(super) fn note(&self, event: &Event) {
-        let (true, Some(before), Some(_)) = (event.kind == EventKind::Unit, &event.before, &event.after) else {
+        let (true, Some(before), Some(_)) = (event.kind == EventKind::Unit, &event.before, &event.after)
+        else {
             return;
         };
         let mut units = self.units.lock().unwrap_or_else(PoisonError::into_inner);

@@ -52,8 +52,9 @@ impl Wanted {
 }
 
 /// A subagent that runs.
-struct Running {
+struct Running<T> {
     subagent: Subagent,
+    readings: Arc<Readings<T>>,
     state: watch::Receiver<State>,
     /// Keeps readings fresh while they are asked for; ends with this.
     _fresh: JoinSet<()>,
@@ -65,7 +66,7 @@ pub async fn serve<T: Target>(desk: Arc<Desk<T>>, telemetry: Telemetry<T>) {
     let mut events = Cursor::new(desk.events.clone());
     let history = Arc::new(History::default());
     let mut wanted = Wanted::default();
-    let mut running: Option<Running> = None;
+    let mut running: Option<Running<T>> = None;
     loop {
         let now = Wanted::of(&desk.datastores.running().tree);
         if now != wanted {
@@ -88,6 +89,7 @@ pub async fn serve<T: Target>(desk: Arc<Desk<T>>, telemetry: Telemetry<T>) {
                 if let Some(running) = &running
                     && let Some(notification) = events::notification(&event, &desk.view.load())
                 {
+                    running.readings.outdate();
                     running.subagent.notify(notification);
                 }
             }
@@ -107,7 +109,7 @@ fn start<T: Target>(
     desk: &Arc<Desk<T>>,
     telemetry: &Telemetry<T>,
     history: &Arc<History>,
-) -> Option<Running> {
+) -> Option<Running<T>> {
     if !wanted.enabled {
         return None;
     }
@@ -128,13 +130,13 @@ fn start<T: Target>(
         subtree: objects::root(),
         description: concat!("Sluice ", env!("CARGO_PKG_VERSION")).to_owned(),
     };
-    let subagent = Subagent::start(settings, readings);
+    let subagent = Subagent::start(settings, readings.clone());
     let state = subagent.state();
-    Some(Running { subagent, state, _fresh: fresh })
+    Some(Running { subagent, readings, state, _fresh: fresh })
 }
 
 /// How the session stands, once that is news.
-async fn next_state(running: &mut Option<Running>) -> State {
+async fn next_state<T>(running: &mut Option<Running<T>>) -> State {
     match running {
         Some(running) => match running.state.changed().await {
             Ok(()) => running.state.borrow_and_update().clone(),

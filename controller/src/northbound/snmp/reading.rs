@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -104,6 +105,8 @@ pub(super) struct Readings<T> {
     flows: Mutex<Option<Made<FlowSnapshot, Arc<dyn View>>>>,
     asked: Interest,
     asked_flows: Interest,
+    /// When a state last changed: who hears of it and asks must not get an earlier reading.
+    changed: AtomicU64,
 }
 
 fn locked<V>(mutex: &Mutex<V>) -> MutexGuard<'_, V> {
@@ -137,7 +140,13 @@ impl<T: Target> Readings<T> {
             flows: Mutex::default(),
             asked: Interest::default(),
             asked_flows: Interest::default(),
+            changed: AtomicU64::new(0),
         }
+    }
+
+    /// A state has changed just now.
+    pub(super) fn outdate(&self) {
+        self.changed.store(clock::now().0, Ordering::Relaxed);
     }
 
     /// Reads again and again while somebody asks. Never ends.
@@ -240,7 +249,8 @@ impl<T: Target> Readings<T> {
         self.asked.show();
         let last = locked(&self.everything).as_ref().map(|made| made.of.clone());
         let last = last.map(|last| (age(last.at), last));
-        fresh(&EVERYTHING, last, self.telemetry.snapshot(EVERYTHING.oldest)).await
+        let oldest = EVERYTHING.oldest.min(age(Nanos(self.changed.load(Ordering::Relaxed))));
+        fresh(&EVERYTHING, last, self.telemetry.snapshot(oldest)).await
     }
 
     async fn all_flows(&self) -> Arc<FlowSnapshot> {

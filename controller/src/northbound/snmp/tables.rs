@@ -419,3 +419,80 @@ pub(super) fn flows(flows: &Arc<FlowSnapshot>, since: &dyn Fn(&str) -> u32) -> A
     });
     Arc::new(Table::new(objects([FLOW, 1]), FLOW_COLUMNS, rows.collect()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    const MIB: &str = include_str!("../../../../configs/mib/SLUICE-MIB.txt");
+
+    /// Where a name is in the MIB: its parent and its number.
+    fn place(name: &str) -> (String, u32) {
+        let mut lines = MIB.lines().skip_while(|line| line.split_whitespace().next() != Some(name));
+        let at = lines.find_map(|line| line.split_once("::= {")).unwrap_or_else(|| panic!("no {name}")).1;
+        let words: Vec<&str> = at.trim_end_matches('}').split_whitespace().collect();
+        (words[0].to_owned(), words[1].parse().unwrap())
+    }
+
+    /// The numbers from `enterprises` down to a name.
+    fn path(name: &str) -> Vec<u32> {
+        if name == "enterprises" {
+            return vec![1, 3, 6, 1, 4, 1];
+        }
+        let (parent, number) = place(name);
+        [path(&parent), vec![number]].concat()
+    }
+
+    fn check<R>(base: &[u32], columns: &[Column<R>], seen: &mut BTreeSet<String>) {
+        for column in columns {
+            let of_code = objects(base.iter().copied().chain([column.number]));
+            assert_eq!(of_code.parts(), path(column.name), "{}", column.name);
+            assert!(seen.insert(column.name.to_owned()), "{}", column.name);
+        }
+    }
+
+    #[test]
+    fn objects_are_where_the_mib_has_them_and_none_is_missing() {
+        let mut seen = BTreeSet::new();
+        check(&[SYSTEM], SYSTEM_COLUMNS, &mut seen);
+        check(&[LINK, 1], LINK_COLUMNS, &mut seen);
+        check(&[UNIT, 1], UNIT_COLUMNS, &mut seen);
+        check(&[PAIR, 1], PAIR_COLUMNS, &mut seen);
+        check(&[PATH, 1], PATH_COLUMNS, &mut seen);
+        check(&[PORT, 1], PORT_COLUMNS, &mut seen);
+        check(&[VERDICT, 1], VERDICT_COLUMNS, &mut seen);
+        check(&[FLOW, 1], FLOW_COLUMNS, &mut seen);
+        let mut name = "";
+        for line in MIB.lines() {
+            if let Some(object) = line.strip_suffix(" OBJECT-TYPE") {
+                name = object;
+            } else if line.trim() == "MAX-ACCESS  read-only" {
+                assert!(seen.remove(name), "{name} is not implemented");
+            }
+        }
+        assert!(seen.is_empty(), "not readable by the MIB: {seen:?}");
+    }
+
+    #[test]
+    fn words_of_states_are_all_known() {
+        use liveness::{PairState, UnitState};
+        let pairs = [
+            PairState::Init,
+            PairState::Up,
+            PairState::Down,
+            PairState::AdminDown,
+            PairState::Draining,
+            PairState::Held,
+        ];
+        for state in pairs {
+            let name = crate::engine::pair_state_name(state);
+            assert!(word(name, PAIR_STATES).is_some(), "{name}");
+        }
+        for state in [UnitState::Up, UnitState::Bypass, UnitState::Primary] {
+            let name = crate::engine::unit_state_name(state);
+            assert!(word(name, UNIT_STATES).is_some(), "{name}");
+        }
+    }
+}
