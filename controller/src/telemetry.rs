@@ -173,7 +173,13 @@ async fn read<T: Target>(desk: Arc<Desk<T>>, last: Option<Arc<Snapshot>>) -> Sna
     let mut stale = None;
     let status = desk.keepalives.status().await.unwrap_or_else(|ended| {
         stale = Some(ended.to_string());
-        Status { pairs: Vec::new(), units: Vec::new(), suspicion: liveness::Suspicion::None, now: at }
+        Status {
+            pairs: Vec::new(),
+            units: Vec::new(),
+            suspicion: liveness::Suspicion::None,
+            references: Vec::new(),
+            now: at,
+        }
     });
     let cells = match tokio::time::timeout(PATIENCE, desk.read_all(&view)).await {
         Ok(Ok(cells)) => Some(cells),

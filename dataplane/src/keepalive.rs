@@ -21,6 +21,7 @@ use std::hash::Hasher as _;
 use siphasher::sip::SipHasher24;
 
 use crate::ids::{Nanos, PairId, Side};
+use crate::probe;
 
 /// EtherType of keep-alives (IEEE 802 local experimental 1).
 pub const KEEP_ALIVE_ETHERTYPE: u16 = 0x88b5;
@@ -143,6 +144,28 @@ impl KeepAlive {
         }
         Ok(found)
     }
+}
+
+/// Whether a frame of the controller is to get its transmit time, plain or steered, by its form alone.
+#[must_use]
+pub fn is_keep_alive(frame: &[u8]) -> bool {
+    is_plain(frame) || probe::find(frame).is_some()
+}
+
+/// Writes the transmit time into a keep-alive, plain or steered; `false` where there is no place for it.
+#[must_use]
+pub fn stamp(frame: &mut [u8], now: Nanos) -> bool {
+    if !is_plain(frame) {
+        return probe::stamp(frame, now);
+    }
+    let place = frame.get_mut(TRANSMIT_TIME_OFFSET..).and_then(|rest| rest.first_chunk_mut());
+    let Some(place) = place else { return false };
+    *place = now.0.to_be_bytes();
+    true
+}
+
+fn is_plain(frame: &[u8]) -> bool {
+    frame.get(12..14) == Some(&KEEP_ALIVE_ETHERTYPE.to_be_bytes())
 }
 
 /// MAC of one end of a pair: locally administered, unicast, different per end, so that a learning bridge

@@ -43,6 +43,7 @@ mod supervision;
 mod suspicion;
 mod time;
 mod unit;
+pub mod weights;
 
 pub use cores::{CoreState, CoreStatus};
 pub use cost::cost;

@@ -26,6 +26,12 @@ impl Links {
         }
     }
 
+    /// Indices that frames to the controller name, ascending.
+    pub fn of_controller(&self) -> impl Iterator<Item = LinkIndex> {
+        let indices = (0..=u8::MAX).map(LinkIndex).zip(&self.0);
+        indices.filter(|(_, sides)| sides.contains(&Some(LinkForwarding::Controller))).map(|(index, _)| index)
+    }
+
     fn write(&mut self, entry: &LinkEntry, forwarding: Option<LinkForwarding>) {
         if let Some([lan, wan]) = self.0.get_mut(entry.link.index()) {
             match entry.side {
