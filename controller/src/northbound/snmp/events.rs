@@ -55,6 +55,7 @@ const UNIT_STATE_CHANGE: u32 = 2;
 const UNIT_MODE_CHANGE: u32 = 3;
 const LIVENESS_CHANGE: u32 = 4;
 const DATA_PLANE_CHANGE: u32 = 5;
+const CORE_STATE_CHANGE: u32 = 6;
 
 /// Columns that follow the objects of a notification.
 const UNIT_STATE: [u32; 3] = [3, 1, 3];
@@ -65,6 +66,7 @@ const PAIR_STATE: [u32; 3] = [4, 1, 4];
 pub(super) fn notification(event: &Event, view: &View) -> Option<Notification> {
     let changed = event.after.is_some();
     let unit_of = |name: &str| view.ids.units.get(name).map(|id| unit_index(*id));
+    let mut core = None;
     let (kind, unit, pair, also) = match event.kind {
         EventKind::Pair if changed => {
             let name: PairName = event.subject.parse().ok()?;
@@ -84,6 +86,12 @@ pub(super) fn notification(event: &Event, view: &View) -> Option<Notification> {
                 unit_of(&event.subject).zip(value).map(|(unit, value)| instance(column, &[unit], value));
             (kind, Some(event.subject.clone()), None, also)
         }
+        EventKind::Core if changed => {
+            let (pair, number) = event.subject.rsplit_once('/')?;
+            core = Some(Value::gauge(number.parse().ok()?));
+            let name: PairName = pair.parse().ok()?;
+            (CORE_STATE_CHANGE, Some(name.unit), Some(name.pair), None)
+        }
         EventKind::Liveness => (LIVENESS_CHANGE, None, None, None),
         EventKind::Target if changed => (DATA_PLANE_CHANGE, None, None, None),
         _ => return None,
@@ -95,6 +103,7 @@ pub(super) fn notification(event: &Event, view: &View) -> Option<Notification> {
         unit.as_deref().and_then(text).map(|unit| (4, unit)),
         pair.as_deref().and_then(text).map(|pair| (5, pair)),
     ];
+    told.push(core.map(|core| (9, core)));
     if kind != LIVENESS_CHANGE {
         told.push(event.before.as_deref().and_then(text).map(|before| (6, before)));
         told.push(event.after.as_deref().and_then(text).map(|after| (7, after)));

@@ -5,7 +5,6 @@
 
 mod date;
 mod events;
-mod history;
 mod objects;
 mod reading;
 mod tables;
@@ -20,7 +19,6 @@ use tokio::task::JoinSet;
 use tree::{Tree, json};
 
 use self::events::Cursor;
-use self::history::History;
 use self::reading::Readings;
 use crate::datastore::path_to;
 use crate::event::News;
@@ -64,7 +62,6 @@ struct Running<T> {
 pub async fn serve<T: Target>(desk: Arc<Desk<T>>, telemetry: Telemetry<T>) {
     let mut changes = desk.datastores.changes();
     let mut events = Cursor::new(desk.events.clone());
-    let history = Arc::new(History::default());
     let mut wanted = Wanted::default();
     let mut running: Option<Running<T>> = None;
     loop {
@@ -74,7 +71,7 @@ pub async fn serve<T: Target>(desk: Arc<Desk<T>>, telemetry: Telemetry<T>) {
             if let Some(Running { subagent, .. }) = running.take() {
                 subagent.close().await;
             }
-            running = start(&now, &desk, &telemetry, &history);
+            running = start(&now, &desk, &telemetry);
             wanted = now;
         }
         tokio::select! {
@@ -85,7 +82,6 @@ pub async fn serve<T: Target>(desk: Arc<Desk<T>>, telemetry: Telemetry<T>) {
             }
             event = events.next() => {
                 let Some(event) = event else { return };
-                history.note(&event);
                 if let Some(running) = &running
                     && let Some(notification) = events::notification(&event, &desk.view.load())
                 {
@@ -104,12 +100,7 @@ pub async fn serve<T: Target>(desk: Arc<Desk<T>>, telemetry: Telemetry<T>) {
     }
 }
 
-fn start<T: Target>(
-    wanted: &Wanted,
-    desk: &Arc<Desk<T>>,
-    telemetry: &Telemetry<T>,
-    history: &Arc<History>,
-) -> Option<Running<T>> {
+fn start<T: Target>(wanted: &Wanted, desk: &Arc<Desk<T>>, telemetry: &Telemetry<T>) -> Option<Running<T>> {
     if !wanted.enabled {
         return None;
     }
@@ -121,7 +112,7 @@ fn start<T: Target>(
             return None;
         }
     };
-    let readings = Arc::new(Readings::new(desk.clone(), telemetry.clone(), history.clone()));
+    let readings = Arc::new(Readings::new(desk.clone(), telemetry.clone()));
     let mut fresh = JoinSet::new();
     let kept = readings.clone();
     fresh.spawn(async move { kept.keep_fresh().await });

@@ -10,7 +10,6 @@ use agentx::{Master, Objects, SearchRange, Source, View};
 use liveness::Nanos;
 use tokio::sync::Notify;
 
-use super::history::History;
 use super::objects::{FLOW, PORT, objects};
 use super::tables::{Sources, flows, tables};
 use crate::clock;
@@ -95,7 +94,6 @@ struct Since {
 pub(super) struct Readings<T> {
     desk: Arc<Desk<T>>,
     telemetry: Telemetry<T>,
-    history: Arc<History>,
     /// When the controller started.
     started: Instant,
     /// The data plane began with the controller.
@@ -125,14 +123,13 @@ fn age(at: Nanos) -> Duration {
 }
 
 impl<T: Target> Readings<T> {
-    pub(super) fn new(desk: Arc<Desk<T>>, telemetry: Telemetry<T>, history: Arc<History>) -> Self {
+    pub(super) fn new(desk: Arc<Desk<T>>, telemetry: Telemetry<T>) -> Self {
         let started = instant(desk.started);
         let embedded = desk.target.address() == "embedded";
         let since = Since { counters: embedded.then_some(started), ..Since::default() };
         Readings {
             desk,
             telemetry,
-            history,
             started,
             embedded,
             since: Mutex::new(since),
@@ -195,7 +192,6 @@ impl<T: Target> Readings<T> {
         };
         let sources = Sources {
             view: &view,
-            history: &self.history,
             version: self.desk.version(&view),
             counters_since: since.counters.map_or(0, stamp),
             pair_since: &pair_since,

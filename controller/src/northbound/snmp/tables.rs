@@ -8,7 +8,6 @@ use dataplane::{LinkIndex, PairId, Reason, UnitId};
 use site::{Admin, PairName};
 
 use super::date::date;
-use super::history::{History, UnitPast};
 use super::objects::{
     ACTIONS, FAIL_ACTIONS, FLOW, LINK, METHODS, PAIR, PAIR_STATES, PATH, PORT, ROLES, STANDINGS, STEERING,
     SYSTEM, UNIT, UNIT_STATES, VERDICT, VERDICTS, counter, counter32, gauge, objects, optional, stamp, text,
@@ -34,7 +33,6 @@ fn link_index(id: LinkIndex) -> u32 {
 /// What rows are made of beside the snapshot.
 pub(super) struct Sources<'a> {
     pub(super) view: &'a crate::view::View,
-    pub(super) history: &'a History,
     /// Version, start and data plane of the controller.
     pub(super) version: api::Version,
     /// TimeStamp of the data plane's counters.
@@ -129,65 +127,58 @@ fn links(snapshot: &Snapshot) -> Vec<(Vec<u32>, api::Link)> {
     snapshot.links.iter().map(|link| (vec![link_index(LinkIndex(link.index))], link.clone())).collect()
 }
 
-struct UnitRow {
-    unit: api::Unit,
-    past: UnitPast,
-}
-
-static UNIT_COLUMNS: &[Column<UnitRow>] = &[
-    Column { number: 2, name: "sluiceUnitName", value: |row| text(&row.unit.name) },
-    Column { number: 3, name: "sluiceUnitState", value: |row| word(&row.unit.state, UNIT_STATES) },
+static UNIT_COLUMNS: &[Column<api::Unit>] = &[
+    Column { number: 2, name: "sluiceUnitName", value: |unit| text(&unit.name) },
+    Column { number: 3, name: "sluiceUnitState", value: |unit| word(&unit.state, UNIT_STATES) },
     Column {
         number: 4,
         name: "sluiceUnitMode",
-        value: |row| {
-            Some(agentx::Value::Integer(match row.unit.mode {
+        value: |unit| {
+            Some(agentx::Value::Integer(match unit.mode {
                 UnitMode::Auto => 1,
                 UnitMode::Bypass => 2,
                 UnitMode::Primary => 3,
             }))
         },
     },
-    Column { number: 5, name: "sluiceUnitReason", value: |row| text(&row.unit.reason) },
+    Column { number: 5, name: "sluiceUnitReason", value: |unit| text(&unit.reason) },
     Column {
         number: 6,
         name: "sluiceUnitBypassReason",
-        value: |row| {
-            Some(agentx::Value::Integer(match (row.unit.state.as_str(), row.unit.mode) {
+        value: |unit| {
+            Some(agentx::Value::Integer(match (unit.state.as_str(), unit.mode) {
                 ("up" | "primary", _) => 1,
                 (_, UnitMode::Bypass) => 2,
                 _ => 3,
             }))
         },
     },
-    Column { number: 7, name: "sluiceUnitPairsUp", value: |row| gauge(row.unit.pairs_up as u64) },
-    Column { number: 8, name: "sluiceUnitPairsTotal", value: |row| gauge(row.unit.pairs_total as u64) },
-    Column { number: 9, name: "sluiceUnitActivePairs", value: |row| gauge(row.unit.active_pairs as u64) },
-    Column { number: 10, name: "sluiceUnitFlaps", value: |row| counter32(row.past.flaps) },
+    Column { number: 7, name: "sluiceUnitPairsUp", value: |unit| gauge(unit.pairs_up as u64) },
+    Column { number: 8, name: "sluiceUnitPairsTotal", value: |unit| gauge(unit.pairs_total as u64) },
+    Column { number: 9, name: "sluiceUnitActivePairs", value: |unit| gauge(unit.active_pairs as u64) },
+    Column { number: 10, name: "sluiceUnitFlaps", value: |unit| counter32(unit.flaps) },
     Column {
         number: 11,
         name: "sluiceUnitLastChange",
-        value: |row| row.past.last_change.as_deref().and_then(date),
+        value: |unit| unit.last_change.as_deref().and_then(date),
     },
-    Column {
-        number: 12,
-        name: "sluiceUnitFailAction",
-        value: |row| word(&row.unit.fail_action, FAIL_ACTIONS),
-    },
-    Column { number: 13, name: "sluiceUnitRebalance", value: |row| truth(row.unit.rebalance == "on") },
-    Column { number: 14, name: "sluiceUnitCores", value: |row| gauge(row.unit.cores.into()) },
-    Column { number: 15, name: "sluiceUnitBuckets", value: |row| gauge(row.unit.buckets.into()) },
-    Column { number: 16, name: "sluiceUnitProfile", value: |row| text(&row.unit.liveness_profile) },
-    Column { number: 17, name: "sluiceUnitConfigHash", value: |row| text(&row.unit.config_hash) },
+    Column { number: 12, name: "sluiceUnitFailAction", value: |unit| word(&unit.fail_action, FAIL_ACTIONS) },
+    Column { number: 13, name: "sluiceUnitRebalance", value: |unit| truth(unit.rebalance == "on") },
+    Column { number: 14, name: "sluiceUnitCores", value: |unit| gauge(unit.cores.into()) },
+    Column { number: 15, name: "sluiceUnitBuckets", value: |unit| gauge(unit.buckets.into()) },
+    Column { number: 16, name: "sluiceUnitProfile", value: |unit| text(&unit.liveness_profile) },
+    Column { number: 17, name: "sluiceUnitConfigHash", value: |unit| text(&unit.config_hash) },
+    Column { number: 18, name: "sluiceUnitBackup", value: |unit| optional(unit.backup.as_ref()) },
+    Column { number: 19, name: "sluiceUnitServedBy", value: |unit| optional(unit.served_by.as_ref()) },
+    Column { number: 20, name: "sluiceUnitShed", value: |unit| gauge(unit.shed.into()) },
 ];
 
-fn units(snapshot: &Snapshot, sources: &Sources<'_>) -> Vec<(Vec<u32>, UnitRow)> {
+fn units(snapshot: &Snapshot, sources: &Sources<'_>) -> Vec<(Vec<u32>, api::Unit)> {
     let units = snapshot.balancer.units.iter();
     units
         .filter_map(|unit| {
             let index = unit_index(*sources.view.ids.units.get(&unit.name)?);
-            let past = sources.history.unit(&unit.name);
-            Some((vec![index], UnitRow { unit: api::Unit { pairs: Vec::new(), ..unit.clone() }, past }))
+            Some((vec![index], api::Unit { pairs: Vec::new(), ..unit.clone() }))
         })
         .collect()
 }
@@ -233,6 +224,8 @@ static PAIR_COLUMNS: &[Column<PairRow>] = &[
     Column { number: 18, name: "sluicePairRxPackets", value: |row| counter(row.pair.rx_packets) },
     Column { number: 19, name: "sluicePairRxOctets", value: |row| counter(row.pair.rx_bytes) },
     Column { number: 20, name: "sluicePairDiscontinuityTime", value: |row| stamp(row.since) },
+    Column { number: 21, name: "sluicePairCost", value: |row| gauge(row.pair.cost_ns?) },
+    Column { number: 22, name: "sluicePairCoresDown", value: |row| gauge(row.pair.cores_down.len() as u64) },
 ];
 
 /// Index of a pair by its names.
