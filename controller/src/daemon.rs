@@ -244,6 +244,7 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
     let telemetry = Telemetry::new(desk.clone());
     let state_dir = settings.state_dir.clone();
     tokio::spawn(northbound::listen::serve(desk.clone(), telemetry.clone(), state_dir.clone()));
+    tokio::spawn(northbound::snmp::serve(desk.clone(), telemetry.clone()));
     tokio::spawn(northbound::metrics::serve(desk.clone(), telemetry.clone(), state_dir.clone()));
     tokio::spawn(northbound::status::serve(desk.clone(), telemetry, status_listener, state_dir));
     tokio::spawn(socket::serve(listener, desk));

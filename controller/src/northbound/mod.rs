@@ -1,4 +1,4 @@
-//! What is there for machines: NETCONF, metrics for Prometheus, the gRPC status service.
+//! What is there for machines: NETCONF, SNMP, metrics for Prometheus, the gRPC status service.
 
 mod backend;
 pub mod certificate;
@@ -6,6 +6,7 @@ pub mod listen;
 mod listeners;
 pub mod metrics;
 mod notifications;
+pub mod snmp;
 pub mod status;
 mod tls;
 
