@@ -44,6 +44,12 @@ pub struct Port {
     pub role: Option<String>,
     /// `None` where the data plane does not tell.
     pub carrier: Option<bool>,
+    /// Times it lost carrier since the controller started.
+    #[serde(default)]
+    pub flaps: u64,
+    /// Of the carrier, RFC 3339.
+    #[serde(default)]
+    pub last_change: Option<String>,
     /// Received, as the frames came in: what returns from an appliance with its steering header.
     pub rx: Count,
     /// Sent, without steering headers; keep-alives included.
@@ -128,8 +134,25 @@ pub struct Balancer {
     pub data_plane_reason: Option<String>,
     /// Every pair failed at once: the fault may be the controller's own path, and losses do not count yet.
     pub liveness_suspended: bool,
+    /// What must answer for a loss to count against an appliance.
+    #[serde(default)]
+    pub references: Vec<Reference>,
     /// Units in name order.
     pub units: Vec<Unit>,
+}
+
+/// A path that takes no appliance: while it fails, the fault is ours.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Reference {
+    /// `controller`, or the names of its two ports with a colon between.
+    pub name: String,
+    /// `good`, `failing` (losses of pairs do not count yet) or `believed` (they count although it fails).
+    pub state: String,
+    /// Keep-alives sent by the first port.
+    pub lan_to_wan: DirectionLiveness,
+    /// Keep-alives sent by the second port.
+    pub wan_to_lan: DirectionLiveness,
 }
 
 /// A unit.
@@ -138,12 +161,27 @@ pub struct Balancer {
 pub struct Unit {
     /// Name.
     pub name: String,
-    /// `up` or `bypass`.
+    /// `up`, `bypass`, `primary` or `backup`: another unit has its traffic.
     pub state: String,
     /// By hand or `auto`.
     pub mode: UnitMode,
     /// Why the state is what it is.
     pub reason: String,
+    /// Of the state, RFC 3339.
+    #[serde(default)]
+    pub last_change: Option<String>,
+    /// Times that its traffic left its pairs.
+    #[serde(default)]
+    pub flaps: u64,
+    /// The unit that stands in for it, as configured.
+    #[serde(default)]
+    pub backup: Option<String>,
+    /// The unit that has its traffic now.
+    #[serde(default)]
+    pub served_by: Option<String>,
+    /// Percent of its buckets that are bypassed on purpose.
+    #[serde(default)]
+    pub shed: u8,
     /// Worker cores behind each pair.
     pub cores: u16,
     /// Number of buckets.
@@ -172,12 +210,27 @@ pub struct Unit {
 pub struct Pair {
     /// Name.
     pub name: String,
-    /// `init`, `up`, `down`, `admin-down` or `draining`.
+    /// `init`, `up`, `down`, `held`, `admin-down` or `draining`.
     pub state: String,
+    /// `up`, `down` or `drain`, as configured.
+    #[serde(default)]
+    pub admin: String,
     /// `active` or `spare`.
     pub role: String,
     /// 1..=100.
     pub weight: u8,
+    /// Buckets move by cost.
+    #[serde(default)]
+    pub weight_auto: bool,
+    /// The hold or trial that runs.
+    #[serde(default)]
+    pub hold: Option<Hold>,
+    /// Worker cores that do not answer.
+    #[serde(default)]
+    pub cores_down: Vec<u8>,
+    /// What an exchange of 64 KiB through it would take, ns; losses raise it.
+    #[serde(default)]
+    pub cost_ns: Option<u64>,
     /// Name of the LAN port.
     pub lan_port: String,
     /// Name of the WAN port.
@@ -217,6 +270,18 @@ pub struct Pair {
     pub lan_to_wan_ns: Option<u64>,
     /// Average time-on-path, ns.
     pub wan_to_lan_ns: Option<u64>,
+}
+
+/// The damping of a pair that flaps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Hold {
+    /// When the hold ends, RFC 3339; in the past during the trial.
+    pub until: String,
+    /// Which fall within the window this is, from 1; each doubles the hold.
+    pub down: u32,
+    /// The hold is over: the next probes-up-count keep-alives decide.
+    pub trial: bool,
 }
 
 /// A flow of `show ecofilter-balancer flow`.
@@ -288,10 +353,85 @@ pub struct PairLiveness {
     pub last_reason: Option<String>,
     /// RFC 3339.
     pub last_change: Option<String>,
+    /// The hold or trial that runs.
+    #[serde(default)]
+    pub hold: Option<Hold>,
+    /// What an exchange of 64 KiB through it would take, ns; losses raise it.
+    #[serde(default)]
+    pub cost_ns: Option<u64>,
     /// Keep-alives sent by the LAN port.
     pub lan_to_wan: DirectionLiveness,
     /// Keep-alives sent by the WAN port.
     pub wan_to_lan: DirectionLiveness,
+    /// Its worker cores, where they are probed.
+    #[serde(default)]
+    pub cores: Vec<CoreLiveness>,
+    /// Datagrams that must come back, where they are sent.
+    #[serde(default)]
+    pub ip_probe: Option<ProbeLiveness>,
+    /// Datagrams that must not come back, where they are sent.
+    #[serde(default)]
+    pub negative_probe: Option<NegativeLiveness>,
+}
+
+/// Probes of both directions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ProbeLiveness {
+    /// Sent by the LAN port.
+    pub lan_to_wan: DirectionLiveness,
+    /// Sent by the WAN port.
+    pub wan_to_lan: DirectionLiveness,
+}
+
+/// Probes that must not come back, of both directions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct NegativeLiveness {
+    /// Sent by the LAN port.
+    pub lan_to_wan: NegativeDirection,
+    /// Sent by the WAN port.
+    pub wan_to_lan: NegativeDirection,
+}
+
+/// Probes of one direction that must not come back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct NegativeDirection {
+    /// Sent since the pair was configured.
+    pub sent: u64,
+    /// Did not come back in time, as it should be.
+    pub silent: u64,
+    /// Came back.
+    pub returned: u64,
+    /// Came back later; counted silent too.
+    pub late: u64,
+    /// Consecutive ones that came back.
+    pub consecutive_returned: u64,
+    /// Of the last one that came back, RFC 3339.
+    pub last_return: Option<String>,
+}
+
+/// A worker core behind a pair.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CoreLiveness {
+    /// From 0.
+    pub core: u8,
+    /// `init`, `up` or `down`.
+    pub state: String,
+    /// Times it went down.
+    pub flaps: u64,
+    /// Of the last change.
+    pub last_reason: String,
+    /// RFC 3339.
+    pub last_change: String,
+    /// Keep-alives sent, both directions.
+    pub sent: u64,
+    /// Came back in time.
+    pub good: u64,
+    /// Did not.
+    pub lost: u64,
 }
 
 /// Keep-alives of one direction. Times are time-on-path in ns over the last samples.
@@ -340,8 +480,24 @@ pub struct DirectionLiveness {
     pub p50_ns: Option<u64>,
     /// 99th percentile.
     pub p99_ns: Option<u64>,
+    /// Good ones since the pair was configured, by time-on-path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub histogram: Vec<HistogramStep>,
+    /// Their times-on-path added up.
+    #[serde(default)]
+    pub sum_ns: u64,
     /// RFC 3339.
     pub last_loss: Option<String>,
+}
+
+/// How many took at most so long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct HistogramStep {
+    /// Greatest time-on-path.
+    pub le_ns: u64,
+    /// Keep-alives that took no longer; those of smaller steps included.
+    pub count: u64,
 }
 
 /// `show counters drops`: every frame ends in exactly one of these.

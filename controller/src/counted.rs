@@ -32,7 +32,7 @@ impl LinkPorts {
         LinkPorts(
             links
                 .filter_map(|entry| match TableEntry::parse(entry) {
-                    Ok(TableEntry::Link(link)) => Some((link.port, (link.link, link.side))),
+                    Ok(TableEntry::Link(link)) => Some((link.forwarding.port()?, (link.link, link.side))),
                     _ => None,
                 })
                 .collect(),
@@ -130,13 +130,16 @@ pub fn correct(counted: CountedBytes, links: &LinkPorts, read: &mut BTreeMap<Cel
 
 #[cfg(test)]
 mod tests {
-    use dataplane::tables::LinkEntry;
+    use dataplane::tables::{LinkEntry, LinkForwarding};
     use dataplane::target::{BMV2, SWPIPE};
 
     use super::*;
 
     fn links() -> LinkPorts {
-        let entry = |side, port| LinkEntry { link: LinkIndex(3), side, port: PortId(port) }.entry();
+        let entry = |side, port| {
+            let forwarding = LinkForwarding::Port(PortId(port));
+            LinkEntry { link: LinkIndex(3), side, forwarding }.entry()
+        };
         LinkPorts::of(&Tables::of(vec![entry(Side::Lan, 8), entry(Side::Wan, 9)]))
     }
 

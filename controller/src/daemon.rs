@@ -179,6 +179,8 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
         events.log(News::now(*severity, EventKind::Configuration, "running", reason));
     }
     let listener = socket::open(&settings.socket).await?;
+    let status_socket = settings.socket.with_file_name(northbound::status::SOCKET);
+    let status_listener = socket::open(&status_socket).await?;
 
     let plane = match settings.plane.clone() {
         Some(plane) => plane,
@@ -240,7 +242,11 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
     });
     let engine = tokio::spawn(engine.run(received, changes));
     let telemetry = Telemetry::new(desk.clone());
-    tokio::spawn(northbound::listen::serve(desk.clone(), telemetry, settings.state_dir.clone()));
+    let state_dir = settings.state_dir.clone();
+    tokio::spawn(northbound::listen::serve(desk.clone(), telemetry.clone(), state_dir.clone()));
+    tokio::spawn(northbound::snmp::serve(desk.clone(), telemetry.clone()));
+    tokio::spawn(northbound::metrics::serve(desk.clone(), telemetry.clone(), state_dir.clone()));
+    tokio::spawn(northbound::status::serve(desk.clone(), telemetry, status_listener, state_dir));
     tokio::spawn(socket::serve(listener, desk));
     tracing::info!("sluiced: ready, clients on {}", settings.socket.display());
 
@@ -256,9 +262,11 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
         pipeline.stop();
     }
     engine.abort();
-    // The file alone goes; who is connected sees the end of the process.
-    if let Err(error) = std::fs::remove_file(&settings.socket) {
-        tracing::debug!("socket: {error}");
+    // The files alone go; who is connected sees the end of the process.
+    for socket in [&settings.socket, &status_socket] {
+        if let Err(error) = std::fs::remove_file(socket) {
+            tracing::debug!("socket {}: {error}", socket.display());
+        }
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The event log: a ring in memory, JSON lines on disk where asked for ([`EventFile`]), and the log of the process.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use api::{Event, EventFilter, EventKind, NewEvents, Severity};
@@ -70,6 +70,8 @@ struct Log {
     next: u64,
     /// Events that the ring had no room for any more: those before its first, of this process.
     forgotten: u64,
+    /// Since the start.
+    counts: BTreeMap<(EventKind, Severity), u64>,
     file: Option<EventFile>,
 }
 
@@ -97,7 +99,13 @@ impl Events {
     #[must_use]
     pub fn new(next: u64) -> Self {
         Events {
-            log: Mutex::new(Log { ring: VecDeque::new(), next, forgotten: 0, file: None }),
+            log: Mutex::new(Log {
+                ring: VecDeque::new(),
+                next,
+                forgotten: 0,
+                counts: BTreeMap::new(),
+                file: None,
+            }),
             followers: broadcast::Sender::new(BEHIND),
         }
     }
@@ -124,6 +132,7 @@ impl Events {
             data_plane_ns: news.written.map(|written| written.since(news.at).0),
         };
         log.next += 1;
+        *log.counts.entry((event.kind, event.severity)).or_default() += 1;
         let change = match (&event.before, &event.after) {
             (Some(before), Some(after)) => format!(" {before} -> {after}"),
             _ => String::new(),
@@ -171,6 +180,24 @@ impl Events {
     #[must_use]
     pub fn follow(&self) -> broadcast::Receiver<Event> {
         self.followers.subscribe()
+    }
+
+    /// Follows what happens from now on, that is, behind the event with this id; 0 where there was none yet.
+    #[must_use]
+    pub fn follow_from(&self) -> (broadcast::Receiver<Event>, u64) {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.followers.subscribe(), log.ring.back().map_or(0, |event| event.id))
+    }
+
+    /// How many there were since the start, of every kind and severity that there may be.
+    #[must_use]
+    pub fn counts(&self) -> Vec<(EventKind, Severity, u64)> {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |kind, severity| log.counts.get(&(kind, severity)).copied().unwrap_or_default();
+        EventKind::ALL
+            .into_iter()
+            .flat_map(|kind| Severity::ALL.map(|severity| (kind, severity, of(kind, severity))))
+            .collect()
     }
 
     /// Events behind `after` that are wanted, oldest first, the newest `last` of them.

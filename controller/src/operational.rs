@@ -81,6 +81,9 @@ impl<T: Target> Telemetry<T> {
                 if let (Some(all), Some(measured)) = (all.as_object_mut(), measured) {
                     all.insert("lan-to-wan".to_owned(), answer(&measured.lan_to_wan)?);
                     all.insert("wan-to-lan".to_owned(), answer(&measured.wan_to_lan)?);
+                    all.insert("cores".to_owned(), answer(&measured.cores)?);
+                    all.insert("ip-probe".to_owned(), answer(&measured.ip_probe)?);
+                    all.insert("negative-probe".to_owned(), answer(&measured.negative_probe)?);
                 }
                 pairs.push((pair_name, all));
             }

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use api::{
-    Balancer, ConfigHash, Count, DirectionLiveness, Drops, EventKind, Flow, Link, NamedVerdicts,
-    PairLiveness, Port, PortLosses, Request, Response, Severity, SideCounts, TableUsage, Unit, UnitHash,
-    UnitMode, VerdictCount, Version,
+    Balancer, ConfigHash, Count, Drops, EventKind, Flow, Link, NamedVerdicts, PairLiveness, Port, PortLosses,
+    Request, Response, Severity, SideCounts, TableUsage, UnitHash, VerdictCount, Version,
 };
 use arc_swap::ArcSwap;
+use dataplane::entry::Entry;
 use dataplane::schema::counters as cells;
 use dataplane::{LinkIndex, PairId, PortId, Reason, Side, SteeringMode};
-use liveness::{Direction, Nanos, PairStatus, PathStatus, Suspicion, UnitStatus};
+use liveness::{Nanos, Suspicion};
 use serde_json::Value;
-use site::{PairName, PairRole, Site};
+use site::{PairName, Site};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::access::{self, Action};
@@ -22,13 +22,18 @@ use crate::carriers;
 use crate::clock;
 use crate::counted::{LinkPorts, cells_for, correct};
 use crate::datastore::Datastores;
-use crate::engine::{Command, pair_state_name, unit_id, unit_state_name};
+use crate::engine::Command;
 use crate::event::{Events, News};
-use crate::keepalives::{Keepalives, Status};
+use crate::keepalives::{Command as KeepaliveCommand, Keepalives, Status};
 use crate::lookup::lookup;
 use crate::session::Session;
 use crate::target::{Standing, Target, TargetError};
 use crate::view::View;
+
+mod measured;
+
+use measured::buckets_served;
+pub(crate) use measured::{liveness_of, references_of, unit_of};
 
 /// Digits of a digest that screens show.
 const SHOWN_DIGITS: usize = 16;
@@ -233,9 +238,14 @@ impl<T: Target> Desk<T> {
                         view.site.pair_names().map(|name| name.to_string()),
                     ));
                 }
-                return Err(Refusal::NotHeld(format!(
-                    "pair {name} is not held: its profile has hold-down off"
-                )));
+                let (answer, cleared) = oneshot::channel();
+                if let Some(id) = view.ids.pairs.get(&name) {
+                    self.keepalives.tell(KeepaliveCommand::ClearHold { pair: *id, answer })?;
+                }
+                if !cleared.await.unwrap_or_default() {
+                    return Err(Refusal::NotHeld(format!("pair {name} is not held")));
+                }
+                Value::Null
             }
             Request::WhoAmI => serde_json::to_value(api::WhoAmI {
                 user: session.who.user.clone(),
@@ -305,7 +315,12 @@ impl<T: Target> Desk<T> {
                 mtu: port.mtu,
                 description: port.description.clone(),
                 role: roles.get(port.name.as_str()).cloned(),
-                carrier: carriers.get(&port.name).copied(),
+                carrier: carriers.get(&port.name).map(|carrier| carrier.present),
+                flaps: carriers.get(&port.name).map_or(0, |carrier| carrier.flaps),
+                last_change: carriers
+                    .get(&port.name)
+                    .and_then(|carrier| carrier.changed)
+                    .map(clock::calendar),
                 rx: read.get(&cells::PORT_IN, cells::port(port.id)),
                 tx: read.get(&cells::PORT_OUT, cells::port(port.id)),
             })
@@ -353,7 +368,8 @@ impl<T: Target> Desk<T> {
                 SteeringMode::Dot1q { .. } => "dot1q".to_owned(),
             },
             config_hash: shown(&device),
-            liveness_suspended: matches!(status.suspicion, Suspicion::Suspended { .. }),
+            liveness_suspended: is_suspended(status),
+            references: references_of(view, status),
             units,
         }
     }
@@ -363,8 +379,14 @@ impl<T: Target> Desk<T> {
     }
 
     pub(crate) async fn flows(&self, view: &View) -> Result<Vec<Flow>, Refusal> {
+        let read = self.target.rule_counters().await?;
+        // 100,000 of them take a while: other tasks go on meanwhile.
+        Ok(tokio::task::block_in_place(|| self.flows_of(view, read)))
+    }
+
+    fn flows_of(&self, view: &View, read: Vec<(Entry, swpipe::counters::Count)>) -> Vec<Flow> {
         let mut counts: BTreeMap<String, Count> = BTreeMap::new();
-        for (entry, count) in self.target.rule_counters().await? {
+        for (entry, count) in read {
             // By our own books: a device may not keep names.
             let metadata = view.tables.get(&entry.place()).map_or(&entry.metadata, |known| &known.metadata);
             let name = String::from_utf8_lossy(metadata).into_owned();
@@ -401,7 +423,7 @@ impl<T: Target> Desk<T> {
             })
             .collect();
         flows.sort_by(|a, b| b.priority.cmp(&a.priority).then_with(|| a.name.cmp(&b.name)));
-        Ok(flows)
+        flows
     }
 
     /// How the connection to the data plane stands, and why.
@@ -414,6 +436,11 @@ impl<T: Target> Desk<T> {
             Standing::Backup => ("backup".to_owned(), Some("another controller programs it".to_owned())),
             Standing::Lost(reason) => ("lost".to_owned(), Some(reason)),
         }
+    }
+
+    /// The data plane is under this controller, and what is known of its tables is true.
+    pub(crate) fn is_current(&self) -> bool {
+        self.standing().1.is_none()
     }
 
     pub(crate) fn target_of(&self, view: &View) -> api::Target {
@@ -469,6 +496,12 @@ impl Rates {
         }
         self.rates.clone()
     }
+}
+
+/// Losses of some pairs do not count for now.
+fn is_suspended(status: &Status) -> bool {
+    let suspicions = status.references.iter().map(|reference| reference.suspicion);
+    suspicions.chain([status.suspicion]).any(|suspicion| matches!(suspicion, Suspicion::Suspended { .. }))
 }
 
 fn shown(digest: &str) -> String {
@@ -624,176 +657,4 @@ fn roles(site: &Site) -> BTreeMap<&str, String> {
         }
     }
     roles
-}
-
-/// Buckets that each pair serves, by the tables as they are.
-fn buckets_served(view: &View) -> BTreeMap<PairId, usize> {
-    let mut served = BTreeMap::new();
-    for entry in view.tables.rest.values() {
-        if let Ok(dataplane::tables::TableEntry::Bucket(bucket)) = dataplane::tables::TableEntry::parse(entry)
-        {
-            *served.entry(bucket.pair).or_default() += 1;
-        }
-    }
-    served
-}
-
-fn unit_of(
-    view: &View,
-    unit: &site::Unit,
-    digest: &str,
-    status: &Status,
-    read: &Cells,
-    served: &BTreeMap<PairId, usize>,
-) -> Unit {
-    let id = view.ids.units.get(&unit.name).copied();
-    let state: Option<&UnitStatus> = status.units.iter().find(|other| Some(unit_id(other.unit)) == id);
-    let shares = unit.bucket_table();
-    let shares = shares.as_ref().map(dataplane::BucketTable::shares).unwrap_or_default();
-    let stand_ins = view.condition.stand_ins_of(&unit.name);
-    let buckets = unit.shape().bucket_count();
-    let mut pairs_up = 0;
-    let pairs: Vec<api::Pair> = unit
-        .pairs
-        .values()
-        .map(|pair| {
-            let name = PairName { unit: unit.name.clone(), pair: pair.name.clone() };
-            let id = view.ids.pairs.get(&name).copied().unwrap_or_default();
-            let state: Option<&PairStatus> = status.pairs.iter().find(|other| other.pair.0 == id.0);
-            pairs_up += usize::from(state.is_some_and(|state| state.state.carries()));
-            let buckets_now = served.get(&id).copied().unwrap_or_default();
-            let out = |side| read.get(&cells::PAIR_OUT, cells::pair_out(id, side));
-            let (up, down) = (out(Side::Lan), out(Side::Wan));
-            let rx = read.get(&cells::PAIR_VERDICTS, cells::pair_verdict(id, Reason::Returned));
-            let average = |direction: Direction| {
-                state.and_then(|state| state.paths[direction].statistics.delay).map(|delay| delay.average.0)
-            };
-            api::Pair {
-                name: pair.name.clone(),
-                state: state.map_or("init", |state| pair_state_name(state.state)).to_owned(),
-                role: match pair.role {
-                    PairRole::Active => "active".to_owned(),
-                    PairRole::Spare => "spare".to_owned(),
-                },
-                weight: pair.weight,
-                lan_port: pair.lan_port.clone(),
-                wan_port: pair.wan_port.clone(),
-                buckets_home: shares.get(pair.name.as_str()).copied().unwrap_or_default(),
-                buckets_now,
-                share_percent: buckets_now as f64 * 100.0 / f64::from(buckets.max(1)),
-                stands_with: stand_ins.get(&pair.name).cloned().or_else(|| {
-                    stand_ins.iter().find(|(_, spare)| **spare == pair.name).map(|(down, _)| down.clone())
-                }),
-                last_reason: state.map(|state| reason_name(state.last_reason)),
-                last_change: state.map(|state| clock::calendar(state.last_change)),
-                flaps: state.map_or(0, |state| state.flaps),
-                tx_packets: up.packets + down.packets,
-                tx_bytes: up.bytes + down.bytes,
-                rx_packets: rx.packets,
-                rx_bytes: rx.bytes,
-                up: Some(up),
-                down: Some(down),
-                held_seconds: None,
-                lan_to_wan_ns: average(Direction::LanToWan),
-                wan_to_lan_ns: average(Direction::WanToLan),
-            }
-        })
-        .collect();
-    let mode = view.modes.get(&unit.name).copied().unwrap_or(UnitMode::Auto);
-    Unit {
-        name: unit.name.clone(),
-        state: state.map_or("bypass", |state| unit_state_name(state.state)).to_owned(),
-        mode,
-        reason: match (mode, state) {
-            (UnitMode::Auto, Some(state)) => {
-                format!("{} pairs in service, active-pairs {}", state.in_service, state.needed)
-            }
-            (UnitMode::Auto, None) => "no measurement yet".to_owned(),
-            _ => "by hand".to_owned(),
-        },
-        cores: unit.cores,
-        buckets,
-        rebalance: if unit.rebalance { "on" } else { "off" }.to_owned(),
-        fail_action: match unit.fail_action {
-            site::FailAction::Bypass => "bypass".to_owned(),
-            site::FailAction::Drop => "drop".to_owned(),
-        },
-        liveness_profile: unit.profile.clone(),
-        pairs_up,
-        pairs_total: pairs.len(),
-        active_pairs: view.site.profile_of(unit).active_pairs as usize,
-        config_hash: shown(digest),
-        pairs,
-    }
-}
-
-fn reason_name(reason: liveness::Reason) -> String {
-    match reason {
-        liveness::Reason::Added => "added".to_owned(),
-        liveness::Reason::Adopted => "adopted".to_owned(),
-        liveness::Reason::Good { count } => format!("{count} good"),
-        liveness::Reason::Losses { direction, count } => format!("{count} lost {direction}"),
-        liveness::Reason::CarrierLost { side } => format!("carrier lost on {side} port"),
-        liveness::Reason::Admin(admin) => format!("admin {}", format!("{admin:?}").to_lowercase()),
-        liveness::Reason::Suspended => "liveness suspended".to_owned(),
-    }
-}
-
-pub(crate) fn liveness_of(view: &View, status: &Status, profile: Option<&str>) -> Vec<PairLiveness> {
-    let mut shown = Vec::new();
-    for unit in view.site.units.values() {
-        if profile.is_some_and(|profile| profile != unit.profile) {
-            continue;
-        }
-        for pair in unit.pairs.keys() {
-            let name = PairName { unit: unit.name.clone(), pair: pair.clone() };
-            let id = view.ids.pairs.get(&name).map(|id| id.0);
-            let state = status.pairs.iter().find(|other| Some(other.pair.0) == id);
-            let path = |direction: Direction| {
-                state.map_or_else(DirectionLiveness::default, |state| path_of(&state.paths[direction]))
-            };
-            shown.push(PairLiveness {
-                profile: unit.profile.clone(),
-                unit: unit.name.clone(),
-                pair: pair.clone(),
-                state: state.map_or("init", |state| pair_state_name(state.state)).to_owned(),
-                flaps: state.map_or(0, |state| state.flaps),
-                last_reason: state.map(|state| reason_name(state.last_reason)),
-                last_change: state.map(|state| clock::calendar(state.last_change)),
-                lan_to_wan: path(Direction::LanToWan),
-                wan_to_lan: path(Direction::WanToLan),
-            });
-        }
-    }
-    shown
-}
-
-fn path_of(path: &PathStatus) -> DirectionLiveness {
-    let counters = &path.tally.counters;
-    let delay = path.statistics.delay;
-    let ns = |pick: fn(&liveness::Delay) -> Nanos| delay.as_ref().map(|delay| pick(delay).0);
-    DirectionLiveness {
-        sent: counters.sent,
-        good: counters.good,
-        lost: counters.lost,
-        late: counters.late,
-        duplicate: counters.duplicate,
-        stale: counters.stale,
-        voided: counters.voided,
-        wrong_tag: counters.wrong_tag,
-        wrong_instance: counters.wrong_instance,
-        looped: counters.looped,
-        wrong_pair: counters.wrong_pair,
-        consecutive_good: path.tally.consecutive_good.into(),
-        consecutive_lost: path.tally.consecutive_lost.into(),
-        samples: path.statistics.all.into(),
-        samples_failed: path.statistics.fail.into(),
-        min_ns: ns(|delay| delay.min),
-        avg_ns: ns(|delay| delay.average),
-        max_ns: ns(|delay| delay.max),
-        stddev_ns: ns(|delay| delay.deviation),
-        p50_ns: ns(|delay| delay.p50),
-        p99_ns: ns(|delay| delay.p99),
-        last_loss: path.last_loss.map(clock::calendar),
-    }
 }

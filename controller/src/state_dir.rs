@@ -68,7 +68,7 @@ impl From<Numbers> for Ids {
 }
 
 /// Beginning of temporary names; what a crash left of them is removed at the next start.
-const TEMPORARY: &str = ".state-";
+pub(crate) const TEMPORARY: &str = ".state-";
 
 /// The state directory; one process has it at a time.
 #[derive(Debug)]

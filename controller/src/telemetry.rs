@@ -4,19 +4,22 @@
 //! A reading runs as a task of its own: whoever asked may go away, be slow, or ask again; neither the engine nor the
 //! thread of keep-alives waits for it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use api::{Balancer, Drops, Flow, Link, PairLiveness, Port};
 use arc_swap::ArcSwapOption;
-use liveness::Nanos;
+use liveness::{Nanos, PairStatus, UnitStatus};
+use site::PairName;
 
 use crate::clock;
+use crate::engine::unit_id;
 use crate::keepalives::Status;
 use crate::show::{Cells, Desk, Refusal, drops_of, links_of, liveness_of};
 use crate::target::Target;
+use crate::view::View;
 
 /// A data plane that takes longer than this to tell its counters does not tell them.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -33,10 +36,16 @@ pub struct Snapshot {
     /// When the counters were read; `None` where the data plane has not told any yet, and all of them are zero.
     /// Before `at` where the data plane does not answer.
     pub counted: Option<Nanos>,
+    /// When the states of units and pairs were so: changes of later instants are not in it, all before are.
+    pub measured: Nanos,
     /// Units and pairs.
     pub balancer: Balancer,
     /// Keep-alives of every pair.
     pub liveness: Vec<PairLiveness>,
+    /// Pairs as liveness has them, with what no screen shows.
+    pub pair_status: BTreeMap<PairName, PairStatus>,
+    /// Units, likewise.
+    pub unit_status: BTreeMap<String, UnitStatus>,
     /// Ports in the order of their names.
     pub ports: Vec<Port>,
     /// Links in the order of the configuration.
@@ -173,7 +182,13 @@ async fn read<T: Target>(desk: Arc<Desk<T>>, last: Option<Arc<Snapshot>>) -> Sna
     let mut stale = None;
     let status = desk.keepalives.status().await.unwrap_or_else(|ended| {
         stale = Some(ended.to_string());
-        Status { pairs: Vec::new(), units: Vec::new(), suspicion: liveness::Suspicion::None, now: at }
+        Status {
+            pairs: Vec::new(),
+            units: Vec::new(),
+            suspicion: liveness::Suspicion::None,
+            references: Vec::new(),
+            now: at,
+        }
     });
     let cells = match tokio::time::timeout(PATIENCE, desk.read_all(&view)).await {
         Ok(Ok(cells)) => Some(cells),
@@ -194,8 +209,11 @@ async fn read<T: Target>(desk: Arc<Desk<T>>, last: Option<Arc<Snapshot>>) -> Sna
             at,
             time,
             counted: counts.map(|_| at),
+            measured: status.now,
             balancer: desk.balancer_of(&view, &status, read),
             liveness: liveness_of(&view, &status, None),
+            pair_status: pairs_by_name(&view, &status),
+            unit_status: units_by_name(&view, &status),
             ports: desk.ports_of(&view, None, read),
             links: links_of(&view, read),
             drops: drops_of(&view, read),
@@ -207,6 +225,17 @@ async fn read<T: Target>(desk: Arc<Desk<T>>, last: Option<Arc<Snapshot>>) -> Sna
         }
         snapshot
     })
+}
+
+fn pairs_by_name(view: &View, status: &Status) -> BTreeMap<PairName, PairStatus> {
+    let by_key: HashMap<u16, &PairStatus> = status.pairs.iter().map(|pair| (pair.pair.0, pair)).collect();
+    let known = |id: &dataplane::PairId| by_key.get(&id.0).map(|status| (*status).clone());
+    view.ids.pairs.iter().filter_map(|(name, id)| Some((name.clone(), known(id)?))).collect()
+}
+
+fn units_by_name(view: &View, status: &Status) -> BTreeMap<String, UnitStatus> {
+    let known = |id: dataplane::UnitId| status.units.iter().find(|unit| unit_id(unit.unit) == id).cloned();
+    view.ids.units.iter().filter_map(|(name, id)| Some((name.clone(), known(*id)?))).collect()
 }
 
 /// Counters as they were when the data plane last told them.

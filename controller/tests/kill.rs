@@ -51,7 +51,10 @@ fn on_device(plane: &Plane) -> (BTreeSet<u64>, u64) {
             Ok(TableEntry::Rule(rule)) if rule.family == Family::V4 && entry.metadata == b"marker" => {
                 tags.insert((rule.matches.get(RuleField::Vlan0).value & 0xfff) as u64);
             }
-            Ok(TableEntry::Bucket(bucket)) => cores = cores.max(u64::from(bucket.core.0) + 1),
+            Ok(TableEntry::Bucket(bucket)) => {
+                let core = bucket.forwarding.serving().map_or(0, |(_, core)| core.0);
+                cores = cores.max(u64::from(core) + 1);
+            }
             _ => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The keep-alive frame (contract, "Keep-alive").
+//! The keep-alive frame (contract, "Keep-alive"). [`crate::probe`] has those behind a steering header.
 //!
 //! | bytes | field |
 //! | --- | --- |
@@ -21,6 +21,7 @@ use std::hash::Hasher as _;
 use siphasher::sip::SipHasher24;
 
 use crate::ids::{Nanos, PairId, Side};
+use crate::probe;
 
 /// EtherType of keep-alives (IEEE 802 local experimental 1).
 pub const KEEP_ALIVE_ETHERTYPE: u16 = 0x88b5;
@@ -29,7 +30,9 @@ pub const KEEP_ALIVE_LENGTH: usize = 60;
 /// Where the data plane writes the transmit time.
 pub const TRANSMIT_TIME_OFFSET: usize = 38;
 
-const MAGIC: [u8; 4] = *b"SLKA";
+/// How keep-alives begin behind the EtherType, and steered probes their body.
+pub const KEEP_ALIVE_MAGIC: [u8; 4] = *b"SLKA";
+
 const VERSION: u8 = 1;
 const TAG_OFFSET: usize = 46;
 
@@ -79,8 +82,8 @@ pub struct KeepAlive {
 /// Why a frame is no keep-alive of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeepAliveFault {
-    /// Not the EtherType, magic, version or length.
-    #[error("no keep-alive of version 1")]
+    /// Not the EtherType, magic, version or length, or fields that no keep-alive has.
+    #[error("no keep-alive")]
     Malformed,
     /// Of another controller.
     #[error("keep-alive of controller instance {0:#018x}")]
@@ -98,7 +101,7 @@ impl KeepAlive {
         frame.put(end_mac(self.pair, self.direction.from_side().opposite(), self.instance));
         frame.put(end_mac(self.pair, self.direction.from_side(), self.instance));
         frame.put(KEEP_ALIVE_ETHERTYPE.to_be_bytes());
-        frame.put(MAGIC);
+        frame.put(KEEP_ALIVE_MAGIC);
         frame.put([VERSION, self.direction.from_side().bit()]);
         frame.put(self.pair.0.to_be_bytes());
         frame.put(self.instance.to_be_bytes());
@@ -119,7 +122,11 @@ impl KeepAlive {
         let ethertype = u16::from_be_bytes(reader.take());
         let magic: [u8; 4] = reader.take();
         let [version, direction] = reader.take();
-        if ethertype != KEEP_ALIVE_ETHERTYPE || magic != MAGIC || version != VERSION || direction > 1 {
+        if ethertype != KEEP_ALIVE_ETHERTYPE
+            || magic != KEEP_ALIVE_MAGIC
+            || version != VERSION
+            || direction > 1
+        {
             return Err(KeepAliveFault::Malformed);
         }
         let found = KeepAlive {
@@ -137,6 +144,28 @@ impl KeepAlive {
         }
         Ok(found)
     }
+}
+
+/// Whether a frame of the controller is to get its transmit time, plain or steered, by its form alone.
+#[must_use]
+pub fn is_keep_alive(frame: &[u8]) -> bool {
+    is_plain(frame) || probe::find(frame).is_some()
+}
+
+/// Writes the transmit time into a keep-alive, plain or steered; `false` where there is no place for it.
+#[must_use]
+pub fn stamp(frame: &mut [u8], now: Nanos) -> bool {
+    if !is_plain(frame) {
+        return probe::stamp(frame, now);
+    }
+    let place = frame.get_mut(TRANSMIT_TIME_OFFSET..).and_then(|rest| rest.first_chunk_mut());
+    let Some(place) = place else { return false };
+    *place = now.0.to_be_bytes();
+    true
+}
+
+fn is_plain(frame: &[u8]) -> bool {
+    frame.get(12..14) == Some(&KEEP_ALIVE_ETHERTYPE.to_be_bytes())
 }
 
 /// MAC of one end of a pair: locally administered, unicast, different per end, so that a learning bridge

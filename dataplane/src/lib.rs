@@ -22,6 +22,7 @@ pub mod frame;
 pub mod hash;
 pub mod ids;
 pub mod keepalive;
+pub mod probe;
 pub mod schema;
 pub mod steering;
 pub mod tables;

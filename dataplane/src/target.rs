@@ -17,9 +17,9 @@ pub struct TargetProfile {
     pub name: &'static str,
     /// Architecture that the P4Info names.
     pub architecture: &'static str,
-    /// Port that packets of the controller come and go by; no other port may have its number. `None` where
-    /// they take a way of their own.
-    pub cpu_port: Option<PortId>,
+    /// Port that packets of the controller come and go by; no other port may have its number. A packet-out by it
+    /// comes straight back as packet-in.
+    pub cpu_port: PortId,
     /// Steps of the clock that keep-alives are stamped by, ns.
     pub clock_resolution: u64,
     /// How far a frame is parsed.
@@ -71,7 +71,8 @@ const AS_THE_SCHEMA: Sizes = Sizes { rules_v4: None, rules_v6: None, buckets: No
 pub static SWPIPE: TargetProfile = TargetProfile {
     name: "swpipe",
     architecture: "v1model",
-    cpu_port: None,
+    // BMv2's; packets take a way of their own, and only those of the controller to itself name it.
+    cpu_port: PortId(510),
     clock_resolution: 1,
     parse: ParseLimits::NONE,
     counted: CountedBytes { returned: 0, packet_out: 0 },
@@ -86,7 +87,7 @@ pub static BMV2: TargetProfile = TargetProfile {
     name: "bmv2",
     architecture: "v1model",
     // Of its own choice (--cpu-port); 511 is its drop port.
-    cpu_port: Some(PortId(510)),
+    cpu_port: PortId(510),
     // v1model's time stamps are microseconds (p4c, v1model.p4, standard_metadata_t).
     clock_resolution: 1000,
     parse: ParseLimits::NONE,
@@ -104,7 +105,7 @@ pub static TOFINO1: TargetProfile = TargetProfile {
     name: "tofino1",
     architecture: "tna",
     // The PCIe port, port 64 of pipe 1 (Open Tofino, "Tofino native architecture").
-    cpu_port: Some(PortId(192)),
+    cpu_port: PortId(192),
     clock_resolution: 1,
     // What its parser skips it cannot send out again, and it has 256 rows (docs/p4.md, "Limits of Tofino 1").
     parse: ParseLimits {
@@ -186,7 +187,7 @@ mod tests {
     #[test]
     fn cpu_ports_are_ports_of_the_data_plane() {
         for profile in ALL {
-            assert!(profile.cpu_port.is_none_or(|port| port.index() < crate::schema::counters::PORTS));
+            assert!(profile.cpu_port.index() < crate::schema::counters::PORTS);
         }
     }
 }

@@ -75,7 +75,7 @@ reasons! {
     Forwarded = 0, ToEcofilter, None;
     /// Returned to its link.
     Returned = 1, Return, None;
-    /// Keep-alive from a pair port.
+    /// Keep-alive from a pair port, plain or steered.
     KeepAlive = 2, ToController, None;
     /// A flow rule says `bypass`.
     FlowBypass = 3, Bypass, Some("flow");
@@ -95,6 +95,10 @@ reasons! {
     Copy = 10, Bypass, Some("copy");
     /// The bucket has no entry (yet): fail open.
     NoBucket = 11, Bypass, Some("no-bucket");
+    /// The bucket's worker core is down and the unit fails open.
+    CoreDownBypass = 12, Bypass, Some("core-down");
+    /// The bucket is shed: what the appliance cannot carry takes the peer port.
+    Shed = 13, Bypass, Some("shed");
     /// A flow rule says `drop`.
     FlowDrop = 16, Drop, Some("flow");
     /// Longer than the MTU of the port it would leave by.
@@ -111,6 +115,8 @@ reasons! {
     UnknownPort = 22, Drop, Some("unknown-port");
     /// The port it would leave by has no room or no carrier.
     PortFull = 23, Drop, Some("port-full");
+    /// The bucket's worker core is down and the unit's `fail-action` is drop.
+    CoreDownDrop = 24, Drop, Some("core-down");
 }
 
 impl Reason {

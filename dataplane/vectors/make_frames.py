@@ -129,6 +129,14 @@ def unit(number, action="unit_balance", method=0, mask=0, buckets=()):
     ]
 
 
+def backup(number, other, method=0, mask=0):
+    return entry("units", "unit_backup", {"unit": number}, {"method": method, "bucket_mask": mask, "unit": other})
+
+
+def odd_bucket(number, action, reason=None):
+    return entry("buckets", action, {"unit": number, "bucket": 0}, None if reason is None else {"reason": reason})
+
+
 def rule(priority, action, unit=None, family=4, **match):
     params = None if unit is None else {"unit": unit}
     return entry(f"rules_v{family}", action, match, params, priority)
@@ -457,6 +465,119 @@ def primary():
     write("primary", "A unit that ignores pair states (contract, step 4).", frames, entries)
 
 
+def probes():
+    """The controller's probes come back by a link index that no link has."""
+    entries = link(5, 1, 2) + pair(9, 10, 11) + pair(20, 14, 15, copy=True)
+    entries += [entry("links", "to_controller", {"link": 255, "side": side}) for side in (0, 1)]
+    entries += [entry("links", "to_controller", {"link": 77, "side": 1}), mtu(10, 60)]
+    body = b"SLKA\x02" + bytes(49)
+    datagram = struct.pack(">HHHH", 49152, 7, 8 + len(body), 0) + body
+    envelopes = {
+        "Ethernet": ethernet(0x88B5, body),
+        "IPv4": ethernet(0x0800, ipv4(datagram, proto=17)),
+        "IPv6": ethernet(0x86DD, ipv6(datagram, proto=17)),
+    }
+    frames = [
+        lost(f"a probe in {name} by {side}", port, native(probe, 3, 255), TO_CONTROLLER)
+        for name, probe in envelopes.items() for side, port in (("LAN", 10), ("WAN", 11))
+    ]
+    plain = envelopes["IPv4"]
+    frames += [
+        lost("whatever names the index is one", 10, native(tcp4(), 3, 255), TO_CONTROLLER),
+        lost("longer than an MTU", 10, native(sized(1514), 3, 255), TO_CONTROLLER),
+        lost("by the side that has the index", 11, native(plain, 3, 77), TO_CONTROLLER),
+        lost("by the other side", 10, native(plain, 3, 77), drop("unknown-link")),
+        frame("a probe that names a link is data", 10, native(plain, 3, 5), RETURNED, (1, plain)),
+        lost("from a copy's pair", 14, native(plain, 3, 255), drop("copy-return")),
+        lost("without its header", 10, plain, drop("no-steering-header")),
+        same("on a link it is an ordinary frame", 1, 2, native(plain, 3, 255), bypass("no-flow")),
+        lost("a plain keep-alive", 10, KEEP_ALIVE, TO_CONTROLLER),
+    ]
+    sizes = {name: len(probe) + 4 for name, probe in envelopes.items()}
+    steered = 2 * sum(sizes.values()) + len(tcp4()) + 4 + 1518 + sizes["IPv4"]
+    counters = [
+        counter("verdicts", 2, 10, steered + len(KEEP_ALIVE)),
+        counter("pair_verdicts", 9 * 32 + 2, 10, steered + len(KEEP_ALIVE)),
+        counter("pair_verdicts", 9 * 32 + 20, 1, sizes["IPv4"] - 4),
+        counter("pair_verdicts", 20 * 32 + 21, 1, sizes["IPv4"]),
+        counter("link_out", 5 * 2 + 0, 1, sizes["IPv4"] - 4),
+        counter("port_in", 11, 4, sum(sizes.values()) + sizes["IPv4"]),
+    ]
+    write("probes", "Probes of the controller that come back by their steering header (contract, From a pair port).", frames, entries, counters)
+    tagged_entries = [entry("steering", "set_steering", params={"mode": 1, "tpid": 0x8100, "base_vid": 100})]
+    tagged_entries += link(5, 1, 2) + pair(9, 10, 11)
+    tagged_entries += [entry("links", "to_controller", {"link": 254, "side": side}) for side in (0, 1)]
+    frames = [
+        lost(f"a probe in {name}", 10, push(probe, 0x8100, 354), TO_CONTROLLER) for name, probe in envelopes.items()
+    ] + [
+        lost("priority bits do not matter", 11, push(plain, 0x8100, 0xE000 | 354), TO_CONTROLLER),
+        lost("the index beside it", 10, push(plain, 0x8100, 355), drop("unknown-link")),
+        lost("a native header", 10, native(plain, 3, 254), drop("no-steering-header")),
+    ]
+    write("probes-dot1q", "The same behind 802.1Q tags (contract, Steering header).", frames, tagged_entries)
+
+
+def shares():
+    """Buckets without a pair, and units that balance with another's buckets."""
+    entries = link(5, 1, 2) + pair(9, 10, 11) + pair(300, 12, 13, "pair_bypass") + pair(301, 14, 15, "pair_drop")
+    for number, (action, reason) in enumerate((("bypass_bucket", 12), ("bypass_bucket", 13), ("drop_bucket", None)), 1):
+        entries += unit(number) + [odd_bucket(number, action, reason)]
+        entries += unit(10 + number, "unit_primary") + [odd_bucket(10 + number, action, reason)]
+    entries += unit(20, buckets=[(9, 3)]) + unit(21, "unit_bypass", buckets=[(9, 4)]) + unit(22, buckets=[(300, 0)])
+    entries += unit(23, "unit_primary", buckets=[(301, 0)])
+    # 31 and so on stand for 21 and so on; 36 for one that has drop_bucket; 37 for itself; 38 for one of which there is
+    # nothing; 39 for one that stands for another itself, whose own buckets there are none.
+    stands_for = {30: 20, 31: 21, 32: 22, 33: 23, 36: 3, 37: 37, 38: 99, 39: 30}
+    entries += [backup(number, other) for number, other in stands_for.items()]
+    entries += [entry("buckets", "to_pair", {"unit": 37, "bucket": 0}, {"pair": 9, "core": 8})]
+    # With a mask and a method of its own: bucket by destination, one bit of the hash.
+    entries += [backup(40, 50, method=2, mask=1)]
+    for bucket, core in ((0, 40), (1, 41)):
+        entries += [entry("buckets", "to_pair", {"unit": 50, "bucket": bucket}, {"pair": 9, "core": core})]
+    numbers = [1, 2, 3, 11, 12, 13, 20, *stands_for, 40]
+    entries += [rule(100 + number, "rule_to_unit", number, vlan0=vid(number)) for number in numbers]
+    entries += [rule(300 + number, "rule_copy_to_unit", number, vlan0=vid(300 + number)) for number in (1, 2, 3, 13, 36)]
+    sent = lambda number: tcp4(dot1q(number))
+    forwarded = lambda name, number, core: frame(name, 1, sent(number), FORWARDED, (10, native(sent(number), core, 5)))
+    core_down, shed = bypass("core-down"), bypass("shed")
+    bit = zlib.crc32(bytes([198, 51, 100, 7])) & 1
+    frames = [
+        same("the core is down", 1, 2, sent(1), core_down),
+        same("the core is down, WAN", 2, 1, sent(1), core_down),
+        same("a share is shed", 1, 2, sent(2), shed),
+        lost("the core is down and its share is dropped", 1, sent(3), drop("core-down")),
+        same("primary: the core is down", 1, 2, sent(11), core_down),
+        same("primary: a share is shed", 1, 2, sent(12), shed),
+        lost("primary: the share is dropped", 1, sent(13), drop("core-down")),
+        same("copy: the core is down", 1, 2, sent(301), core_down),
+        same("copy: a share is shed", 1, 2, sent(302), shed),
+        same("copy: a frame that is only copied is never dropped for its core", 1, 2, sent(303), core_down),
+        same("copy, primary: nor there", 1, 2, sent(313), core_down),
+        same("copy, backup: nor there", 1, 2, sent(336), core_down),
+        same("ARP is not balanced", 1, 2, arp(dot1q(3)), bypass("not-ip")),
+        forwarded("a unit by itself", 20, 3),
+        forwarded("a unit with another's buckets", 30, 3),
+        forwarded("whatever the other's mode is", 31, 4),
+        same("the other's pair is down", 1, 2, sent(32), bypass("pair-down")),
+        lost("the state of pairs counts though the other ignores it", 1, sent(33), drop("pair-down")),
+        lost("the other's core is down", 1, sent(36), drop("core-down")),
+        forwarded("a unit that stands for itself", 37, 8),
+        same("the other is not there", 1, 2, sent(38), bypass("no-bucket")),
+        same("one step, not two", 1, 2, sent(39), bypass("no-bucket")),
+        forwarded("method and mask are the entry's", 40, 40 + bit),
+    ]
+    size = len(sent(1))
+    counters = [
+        counter("verdicts", 12, 6, 6 * size),
+        counter("verdicts", 13, 3, 3 * size),
+        counter("verdicts", 24, 3, 3 * size),
+        counter("link_verdicts", 5 * 32 + 24, 3, 3 * size),
+        counter("pair_out", 9 * 2 + 0, 5, 5 * size),
+        counter("copies", 9 * 2 + 0, 0, 0),
+    ]
+    write("shares", "Buckets that bypass or drop, units that stand in for others (contract, From a link port, steps 4 to 6).", frames, entries, counters)
+
+
 # A site's configuration: three pairs of 17 cores, 2048 buckets.
 
 MASK64, GOLDEN = (1 << 64) - 1, 0x9E3779B97F4A7C15
@@ -532,5 +653,5 @@ def site():
     write("site", "A site's configuration, one of its three pairs down (contract, Hash and Buckets).", frames, site=configuration, pairs_down=["main/f1-2"])
 
 
-for make in (published, steps, rules, back, tagged, lengths, copies, primary, site):
+for make in (published, steps, rules, back, tagged, lengths, copies, primary, probes, shares, site):
     make()

@@ -1,5 +1,5 @@
-// A frame from a pair port (contract, "From a pair port"): keep-alives to the controller, everything else back to the
-// link that its steering header names, on the side that it came back on.
+// A frame from a pair port (contract, "From a pair port"): keep-alives to the controller as they came, plain ones by their
+// EtherType and steered ones by the link index that stands for the controller; everything else back to the link that its steering header names, on the side that it came back on.
 
 #ifndef SLUICE_BACK
 #define SLUICE_BACK
@@ -10,6 +10,17 @@ control Back(inout headers_t hdr, inout meta_t meta, inout bit<9> exit_port) {
         meta.passed.reason = REASON_RETURNED;
         meta.passed.link = meta.index;
         exit_port = port;
+    }
+
+    // A keep-alive, plain or steered.
+    @id(0x0100001c) @name(".to_controller") @brief("A steered probe: to the controller as it came.")
+    action to_controller() {
+        meta.passed.reason = REASON_KEEP_ALIVE;
+        meta.ended = REASON_KEEP_ALIVE;
+        exit_port = CPU_PORT;
+        hdr.packet_in.setValid();
+        hdr.packet_in.ingress_port = (bit<16>)meta.ingress_port;
+        hdr.packet_in.receive_time = meta.now;
     }
 
     @id(0x01000015) @name(".unknown_link") @brief("Drop: no such link.")
@@ -24,18 +35,9 @@ control Back(inout headers_t hdr, inout meta_t meta, inout bit<9> exit_port) {
             meta.index[7:0]: exact @id(1) @name("link");
             meta.passed.side: exact @id(2) @name("side");
         }
-        actions = { to_link_port; @defaultonly unknown_link; }
+        actions = { to_link_port; to_controller; @defaultonly unknown_link; }
         const default_action = unknown_link();
         size = LINKS_SIZE;
-    }
-
-    @hidden action keep_alive() {
-        meta.passed.reason = REASON_KEEP_ALIVE;
-        meta.ended = REASON_KEEP_ALIVE;
-        exit_port = CPU_PORT;
-        hdr.packet_in.setValid();
-        hdr.packet_in.ingress_port = (bit<16>)meta.ingress_port;
-        hdr.packet_in.receive_time = meta.now;
     }
 
     @hidden action refuse(bit<8> reason) {
@@ -67,7 +69,7 @@ control Back(inout headers_t hdr, inout meta_t meta, inout bit<9> exit_port) {
 
     apply {
         if (hdr.eth.isValid() && hdr.eth.type == TYPE_KEEP_ALIVE) {
-            keep_alive();
+            to_controller();
         } else if (meta.passed.role == ROLE_COPY_PAIR) {
             refuse(REASON_COPY_RETURN);
         } else {
@@ -92,7 +94,7 @@ control Back(inout headers_t hdr, inout meta_t meta, inout bit<9> exit_port) {
                 refuse(REASON_NO_STEERING_HEADER);
             } else {
                 links.apply();
-                if (meta.drop == 0) {
+                if (meta.passed.reason == REASON_RETURNED) {
                     if (hdr.unknown.isValid()) {
                         pop_unknown();
                     } else {

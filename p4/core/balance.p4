@@ -20,6 +20,15 @@ control Balance(inout meta_t meta, inout bit<9> exit_port) {
         meta.primary = 1;
     }
 
+    @id(0x01000019) @name(".unit_backup")
+    @brief("Balance with the buckets of another unit; the state of its pairs counts.")
+    @action_restriction(UNIT_RESTRICTION)
+    action unit_backup(@id(1) bit<8> method, @id(2) bit<16> bucket_mask, @id(3) bit<8> unit) {
+        meta.method = method;
+        meta.bucket_mask = bucket_mask;
+        meta.unit = unit;
+    }
+
     @id(0x0100000c) @name(".unit_bypass") @brief("Everything to the peer port; also where the unit is unknown.")
     action unit_bypass() {
         meta.passed.reason = REASON_UNIT_BYPASS;
@@ -29,7 +38,7 @@ control Balance(inout meta_t meta, inout bit<9> exit_port) {
     @id(0x02000005) @name(".units") @brief("Method, bucket mask and state of a unit.")
     table units {
         key = { meta.unit: exact @id(1) @name("unit"); }
-        actions = { unit_balance; unit_primary; unit_bypass; }
+        actions = { unit_balance; unit_primary; unit_backup; unit_bypass; }
         const default_action = unit_bypass();
         size = UNITS_SIZE;
     }
@@ -70,6 +79,19 @@ control Balance(inout meta_t meta, inout bit<9> exit_port) {
         meta.core = core ++ 8w0;
     }
 
+    @id(0x0100001a) @name(".bypass_bucket") @brief("To the peer port; reason 12 core-down, 13 shed.")
+    @action_restriction("reason == 12 || reason == 13")
+    action bypass_bucket(@id(1) bit<8> reason) {
+        meta.passed.reason = reason;
+        meta.balance = 0;
+    }
+
+    @id(0x0100001b) @name(".drop_bucket") @brief("Dropped: the core is down (fail-action drop).")
+    action drop_bucket() {
+        meta.pair_state = CORE_DROP;
+        meta.ended = REASON_CORE_DOWN_DROP;
+    }
+
     @id(0x0100000e) @name(".no_bucket") @brief("To the peer port: fail open.")
     action no_bucket() {
         meta.passed.reason = REASON_NO_BUCKET;
@@ -82,7 +104,7 @@ control Balance(inout meta_t meta, inout bit<9> exit_port) {
             meta.unit: exact @id(1) @name("unit");
             meta.bucket: exact @id(2) @name("bucket");
         }
-        actions = { to_pair; @defaultonly no_bucket; }
+        actions = { to_pair; bypass_bucket; drop_bucket; @defaultonly no_bucket; }
         const default_action = no_bucket();
         size = BUCKETS_SIZE;
     }
@@ -147,6 +169,10 @@ control Balance(inout meta_t meta, inout bit<9> exit_port) {
     @hidden action bypass_share() {
         meta.passed.reason = REASON_PAIR_DOWN_BYPASS;
     }
+    // Of a copy; the bucket has no pair whose state could say anything.
+    @hidden action bypass_core() {
+        meta.passed.reason = REASON_CORE_DOWN_BYPASS;
+    }
     @hidden action drop_share() {
         meta.drop_share = 1;
     }
@@ -158,13 +184,17 @@ control Balance(inout meta_t meta, inout bit<9> exit_port) {
             meta.has_pair_port: exact;
             meta.copy: exact;
         }
-        actions = { forward; copy; bypass_share; drop_share; }
+        actions = { forward; copy; bypass_share; bypass_core; drop_share; }
         const default_action = bypass_share();
         const entries = {
             (PAIR_UP, 1, 0): forward();
             (PAIR_UP, 1, 1): copy();
             (PAIR_DROP, 0, 0): drop_share();
             (PAIR_DROP, 1, 0): drop_share();
+            (CORE_DROP, 0, 0): drop_share();
+            (CORE_DROP, 1, 0): drop_share();
+            (CORE_DROP, 0, 1): bypass_core();
+            (CORE_DROP, 1, 1): bypass_core();
         }
     }
 
@@ -190,7 +220,7 @@ control Balance(inout meta_t meta, inout bit<9> exit_port) {
             buckets.apply();
         }
         if (meta.balance == 1) {
-            if (meta.primary == 0) {
+            if (meta.primary == 0 && meta.pair_state != CORE_DROP) {
                 pair_state.apply();
             }
             pair_ports.apply();

@@ -114,6 +114,23 @@ header keep_alive_t {
     bit<64> transmit_time;
 }
 
+// A steered probe likewise (`dataplane/src/probe.rs`). Time and complement add up to what a checksum does not see.
+header probe_t {
+    bit<64> magic_version_direction_pair;
+    bit<64> instance;
+    bit<64> sequence;
+    bit<64> transmit_time;
+    bit<64> complement;
+}
+
+// RFC 768; of steered probes alone.
+header udp_t {
+    bit<16> src;
+    bit<16> dst;
+    bit<16> length;
+    bit<16> checksum;
+}
+
 @controller_header("packet_in")
 @id(0x04000001)
 header packet_in_t {
@@ -179,6 +196,8 @@ struct headers_t {
     ipv6_t         inner_v6;
     extensions_t   inner_ext;
     ports_t        ports;
+    udp_t          udp;
+    probe_t        probe;
 }
 
 // What the parser found out by the way that it took. A header that is cut may be valid without the header that it

@@ -46,6 +46,37 @@ control Steer(inout headers_t hdr, inout meta_t meta) {
     }
 }
 
+// Times of the controller's packets: when a keep-alive left, and when one arrived that the controller sent to itself.
+control Stamp(inout headers_t hdr, inout meta_t meta, in bit<9> port) {
+    @hidden action plain() {
+        hdr.keep_alive.transmit_time = meta.now;
+    }
+
+    @hidden action steered() {
+        hdr.probe.transmit_time = meta.now;
+        hdr.probe.complement = ~meta.now;
+    }
+
+    @hidden action back() {
+        hdr.packet_in.setValid();
+        hdr.packet_in.ingress_port = (bit<16>)CPU_PORT;
+        hdr.packet_in.receive_time = meta.now;
+    }
+
+    apply {
+        if (meta.passed.replica == REPLICA_PROBE) {
+            if (hdr.probe.isValid()) {
+                steered();
+            } else {
+                plain();
+            }
+        }
+        if (port == CPU_PORT && (meta.passed.replica == REPLICA_PACKET_OUT || meta.passed.replica == REPLICA_PROBE)) {
+            back();
+        }
+    }
+}
+
 // Every frame in one cell, by reason, and by the link or pair that it came from. A control can be counted in at one
 // place of a pipeline only; where an architecture ends frames at two, there are two of these.
 #define VERDICTS(name, count, reason, of_all, id_of_all, of_links, id_of_links, of_pairs, id_of_pairs) \
@@ -108,6 +139,7 @@ control Exits(in meta_t meta, in bit<9> port) {
 control Leave(inout headers_t hdr, inout meta_t meta, in bit<9> port) {
     Mtu() mtu;
     Steer() steer;
+    Stamp() stamp;
     Verdicts() verdicts;
     Exits() exits;
 
@@ -131,6 +163,9 @@ control Leave(inout headers_t hdr, inout meta_t meta, in bit<9> port) {
     }
 
     apply {
+        if (meta.passed.replica == REPLICA_PACKET_OUT && (hdr.keep_alive.isValid() || hdr.probe.isValid())) {
+            meta.passed.replica = REPLICA_PROBE;
+        }
         if (meta.passed.edit == EDIT_PUSH) {
             longer();
         }
@@ -144,9 +179,7 @@ control Leave(inout headers_t hdr, inout meta_t meta, in bit<9> port) {
         }
         exits.apply(meta, port);
         steer.apply(hdr, meta);
-        if (meta.passed.replica == REPLICA_PROBE) {
-            hdr.keep_alive.transmit_time = meta.now;
-        }
+        stamp.apply(hdr, meta, port);
     }
 }
 

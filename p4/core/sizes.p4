@@ -62,6 +62,9 @@ const bit<16> TYPE_STEERING = 0x88b6;
 const bit<16> PPP_IPV4 = 0x0021;
 const bit<16> PPP_IPV6 = 0x0057;
 
+// How keep-alives begin behind the EtherType: "SLKA".
+const bit<32> KEEP_ALIVE_MAGIC = 0x534c4b41;
+
 // IP protocol numbers that the parse knows.
 const bit<8> PROTO_HOP_BY_HOP = 0;
 const bit<8> PROTO_IPV4 = 4;
@@ -89,6 +92,8 @@ const bit<8> REASON_UNIT_BYPASS = 8;
 const bit<8> REASON_PAIR_DOWN_BYPASS = 9;
 const bit<8> REASON_COPY = 10;
 const bit<8> REASON_NO_BUCKET = 11;
+const bit<8> REASON_CORE_DOWN_BYPASS = 12;
+@noWarn("unused") const bit<8> REASON_SHED = 13;   // of an entry
 const bit<8> REASON_FLOW_DROP = 16;
 const bit<8> REASON_MTU_EXCEEDED = 17;
 const bit<8> REASON_PAIR_DOWN_DROP = 18;
@@ -96,6 +101,7 @@ const bit<8> REASON_NO_STEERING_HEADER = 19;
 const bit<8> REASON_UNKNOWN_LINK = 20;
 const bit<8> REASON_COPY_RETURN = 21;
 const bit<8> REASON_UNKNOWN_PORT = 22;
+const bit<8> REASON_CORE_DOWN_DROP = 24;
 
 // Parameters of table entries.
 const bit<8> STEERING_NATIVE = 0;
@@ -117,6 +123,7 @@ const bit<8> ROLE_COPY_PAIR = 3;
 const bit<2> PAIR_UP = 0;
 const bit<2> PAIR_BYPASS = 1;
 const bit<2> PAIR_DROP = 2;
+const bit<2> CORE_DROP = 3;     // not of the pair, of the bucket's core
 
 // Replicas of a frame that egress tells apart.
 const bit<8> REPLICA_FRAME = 0;

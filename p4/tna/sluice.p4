@@ -104,7 +104,7 @@ control SluiceIngress(
         if (meta.balance == 1 && meta.copy == 1 && meta.pair_state == PAIR_UP && meta.has_pair_port == 1) {
             mirror_copy();
         }
-        if (meta.drop == 1 || (meta.balance == 1 && meta.pair_state == PAIR_DROP && meta.copy == 0)) {
+        if (meta.drop == 1 || (meta.balance == 1 && (meta.pair_state == PAIR_DROP || meta.pair_state == CORE_DROP) && meta.copy == 0)) {
             for_deparser.drop_ctl = 1;
             if (meta.passed.replica == REPLICA_FRAME) {
                 verdicts.apply(meta);
@@ -135,18 +135,25 @@ control SluiceIngressDeparser(
 
 parser SluiceEgressParser(
         packet_in pkt, out headers_t hdr, out meta_t meta, out egress_intrinsic_metadata_t intrinsic) {
+    PacketOutParser() of_controller;
+
     state start {
         pkt.extract(intrinsic);
         pkt.extract(meta.passed);
-        pkt.extract(hdr.eth);
-        transition select(hdr.eth.type) {
-            TYPE_KEEP_ALIVE: keep_alive;
-            default: accept;
+        transition select(meta.passed.replica) {
+            REPLICA_PACKET_OUT: from_controller;
+            default: from_wire;
         }
     }
 
-    state keep_alive {
-        pkt.extract(hdr.keep_alive);
+    // It is read here, where times are written.
+    state from_controller {
+        of_controller.apply(pkt, hdr);
+        transition accept;
+    }
+
+    state from_wire {
+        pkt.extract(hdr.eth);
         transition accept;
     }
 }

@@ -20,6 +20,7 @@
 
 parser SluiceParser(packet_in pkt, out headers_t hdr, inout meta_t meta, inout standard_metadata_t standard) {
     FrameParser() frame;
+    PacketOutParser() of_controller;
 
     state start {
         transition select(standard.ingress_port) {
@@ -30,7 +31,8 @@ parser SluiceParser(packet_in pkt, out headers_t hdr, inout meta_t meta, inout s
 
     state from_controller {
         pkt.extract(hdr.packet_out);
-        transition from_wire;
+        of_controller.apply(pkt, hdr);
+        transition accept;
     }
 
     state from_wire {

@@ -298,8 +298,8 @@ fn value_fault(of: &str, what: &str, error: BytestringError) -> Fault {
 mod tests {
     use dataplane::PortId;
     use dataplane::tables::{
-        BucketEntry, CloneSessionEntry, Family, PortRange, RuleAction, RuleEntry, RuleField, RuleMatch,
-        SteeringEntry,
+        BucketEntry, BucketForwarding, CloneSessionEntry, Family, PortRange, RuleAction, RuleEntry,
+        RuleField, RuleMatch, SteeringEntry,
     };
     use dataplane::{BucketIndex, Core, PairId, SteeringMode, UnitId};
     use proptest::prelude::*;
@@ -325,7 +325,8 @@ mod tests {
     }
 
     fn bucket() -> Entry {
-        BucketEntry { unit: UnitId(0), bucket: BucketIndex(65535), pair: PairId(300), core: Core(16) }.entry()
+        let forwarding = BucketForwarding::Pair { pair: PairId(300), core: Core(16) };
+        BucketEntry { unit: UnitId(0), bucket: BucketIndex(65535), forwarding }.entry()
     }
 
     fn code(wire: &TableEntry) -> Code {

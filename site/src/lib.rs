@@ -19,7 +19,8 @@ mod value;
 
 pub use check::{FailAction, FlowPart, Flows, Link, PairConfig, PairRole, Port, Site, Unit, Warning};
 pub use desired::{
-    Condition, UnitForwarding, changed_flows, desired, desired_but_rules, rules, rules_of, states,
+    BucketNow, Condition, UnitForwarding, buckets_now, changed_flows, core_down, desired, desired_but_rules,
+    rules, rules_of, states,
 };
 pub use fault::{Fault, SiteError};
 pub use flow::{Flow, FlowAction};

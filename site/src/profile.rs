@@ -70,7 +70,7 @@ pub struct HoldDown {
     pub window: u32,
     /// s, 1..=3600.
     pub base: u32,
-    /// s, 1..=86400, not below `base`.
+    /// s, 1..=3600, not below `base`.
     pub ceiling: u32,
 }
 
@@ -151,7 +151,7 @@ impl Check {
         let hold_down = HoldDown {
             window: number("hold-down-window", tree.hold_down_window, 600, 1, 86_400),
             base: number("hold-down-base", tree.hold_down_base, 5, 1, 3600),
-            ceiling: number("hold-down-ceiling", tree.hold_down_ceiling, 300, 1, 86_400),
+            ceiling: number("hold-down-ceiling", tree.hold_down_ceiling, 300, 1, 3600),
         };
         if hold_down.base > hold_down.ceiling {
             self.fault(format!("{path} hold-down-base"), hold_down.base, "is more than hold-down-ceiling");

@@ -57,7 +57,7 @@ pub(crate) fn faults(
         let advice = "a flow takes one in the table of each IP version that it can match, for each link of apply-to-links";
         check("ecofilter-balancer flow", what, table, entries, advice);
     }
-    let taken = ports.values().filter(|port| Some(port.id) == target.cpu_port);
+    let taken = ports.values().filter(|port| port.id == target.cpu_port);
     faults.extend(taken.map(|port| Fault {
         path: format!("port {}", port.name),
         value: format!("number {}, lane {}", port.number, port.lane),

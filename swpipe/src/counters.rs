@@ -166,8 +166,9 @@ impl Block {
     }
 
     /// Counts a packet of the controller that was sent.
-    pub fn count_sent(&self, port: PortId, bytes: usize) {
-        for cells in [&self.port_out, &self.probes_out] {
+    pub fn count_sent(&self, port: PortId, bytes: usize, is_keep_alive: bool) {
+        let probes = is_keep_alive.then_some(&self.probes_out);
+        for cells in [Some(&self.port_out), probes].into_iter().flatten() {
             if let Some(cell) = cells.get(schema::port(port)) {
                 cell.add(bytes);
             }

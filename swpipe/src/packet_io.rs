@@ -1,4 +1,4 @@
-//! Frames of the controller: keep-alives from pair ports up to the primary, packet-outs down to a port.
+//! Frames of the controller: keep-alives from pair ports up to the primary, packet-outs down to a port, or straight back.
 //! Neither shares a queue, a lock or a thread with data.
 
 use std::collections::{BTreeSet, HashMap};
@@ -7,15 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use dataplane::frame::ETHERNET_HEADER;
-use dataplane::keepalive::{KEEP_ALIVE_ETHERTYPE, TRANSMIT_TIME_OFFSET};
+use dataplane::keepalive::{is_keep_alive, stamp};
 use dataplane::tables::PortRole;
-use dataplane::{Nanos, PortId};
+use dataplane::{Nanos, PortId, Reason, SteeringMode};
 
 use crate::counters::Block;
 use crate::device::Device;
 use crate::io::interface::Interface;
-use crate::io::{Edit, IoError, KeepAliveReceiver, KeepAliveSender, Sender, keep_alive};
-use crate::tables::Ports;
+use crate::io::{Edit, IoError, KeepAliveReceiver, KeepAliveSender, ProbeHeaders, Sender, keep_alive};
+use crate::pipeline::decide;
+use crate::tables::{Links, Ports, Snapshot};
 
 /// Longest wait for keep-alives: how soon a change of the ports' roles, or the end, is noticed.
 const WAIT: Duration = Duration::from_millis(50);
@@ -94,42 +95,67 @@ impl PacketOut {
         self.ways.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a frame by a port at once. A keep-alive gets its transmit time; another frame leaves as it is.
+    /// Sends a frame by a port at once. A keep-alive, plain or steered, gets its transmit time; another frame leaves as
+    /// it is. By the port to the controller itself the frame comes back.
     ///
     /// # Errors
     /// See [`PacketOutFault`].
-    pub fn send(&self, port: u128, mut frame: Vec<u8>) -> Result<(), PacketOutFault> {
+    pub fn send(&self, port: u128, mut frame: Vec<u8>) -> Result<Sent, PacketOutFault> {
         let number = u16::try_from(port).map_err(|_| PacketOutFault::NoPort(port))?;
         let id = PortId(number);
         let length = frame.len();
-        let ethertype = frame.get(12..ETHERNET_HEADER).ok_or(PacketOutFault::Short(length))?;
-        let is_keep_alive = ethertype == KEEP_ALIVE_ETHERTYPE.to_be_bytes();
-        if is_keep_alive && length < TRANSMIT_TIME_OFFSET + size_of::<u64>() {
-            return Err(PacketOutFault::Short(length));
-        }
+        let is_keep_alive = is_keep_alive(&frame);
         let mut ways = self.ways();
         let Ways { counters, ports } = &mut *ways;
-        let Way { keep_alives, sender } = ports.get_mut(&id).ok_or(PacketOutFault::NoPort(port))?;
+        let way = ports.get_mut(&id);
+        let is_back = id == self.device.profile().cpu_port;
+        if way.is_none() && !is_back {
+            return Err(PacketOutFault::NoPort(port));
+        }
+        // The way writes it once more, later.
+        let now = keep_alive::monotonic();
+        if length < ETHERNET_HEADER || (is_keep_alive && !stamp(&mut frame, now)) {
+            return Err(PacketOutFault::Short(length));
+        }
         if !self.device.snapshot().load().mtus.admits(id, length) {
             return Err(PacketOutFault::Long { port: id, length });
         }
-        match keep_alives {
-            Some(keep_alives) if is_keep_alive => {
+        let sent = match way {
+            Some(Way { keep_alives: Some(keep_alives), .. }) if is_keep_alive => {
                 keep_alives
                     .send(0, &mut frame)
                     .map_err(|source| PacketOutFault::System { port: id, source })?;
+                Sent::Out
             }
-            _ => {
+            Some(Way { sender, .. }) => {
                 let queued = sender.send(&frame, Edit::Keep);
                 sender.flush();
                 if !queued || sender.lost() > 0 {
                     return Err(PacketOutFault::Full(id));
                 }
+                Sent::Out
             }
-        }
-        counters.count_sent(id, length);
-        Ok(())
+            None => Sent::Back { port: id, frame, received: keep_alive::monotonic() },
+        };
+        counters.count_sent(id, length, is_keep_alive);
+        Ok(sent)
     }
+}
+
+/// What became of a packet-out.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// It left by its port.
+    Out,
+    /// It is for the controller itself: to be handed back at once.
+    Back {
+        /// The port to the controller.
+        port: PortId,
+        /// With its transmit time.
+        frame: Vec<u8>,
+        /// When it was back.
+        received: Nanos,
+    },
 }
 
 /// Where arrived keep-alives go; must not block. `false` where there is no room or nobody to read.
@@ -163,7 +189,8 @@ impl InletPorts {
     }
 }
 
-/// Receives keep-alives on the ports that the tables make pair ports.
+/// Receives keep-alives on the ports that the tables make pair ports: plain ones, and what comes back with a link index
+/// that the tables give to the controller.
 pub struct KeepAliveInlet {
     device: Arc<Device>,
     ports: InletPorts,
@@ -186,21 +213,21 @@ impl KeepAliveInlet {
 
     /// Receives until `stop` is set.
     pub fn run(self, stop: &AtomicBool) {
-        let mut listening: Option<BTreeSet<PortId>> = None;
+        let mut listening: Option<(BTreeSet<PortId>, ProbeHeaders)> = None;
         let mut ports: Vec<PortId> = Vec::new();
         let mut path: Option<Box<dyn KeepAliveReceiver>> = None;
-        let mut seen: Option<Arc<Ports>> = None;
+        let mut seen: Option<Seen> = None;
         while !stop.load(Relaxed) {
             if self.ports.0.stale.swap(false, Relaxed) {
                 seen = None;
                 listening = None;
             }
-            let now = Arc::clone(&self.device.snapshot().load().ports);
-            if !seen.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &now)) {
+            let now = Seen::of(&self.device.snapshot().load());
+            if seen.as_ref() != Some(&now) {
                 let interfaces = self.ports.list();
-                let wanted = pair_ports(&interfaces, &now);
-                if listening.as_ref() != Some(&wanted) || (path.is_none() && !wanted.is_empty()) {
-                    match listen(&mut path, &interfaces, &wanted) {
+                let wanted = (pair_ports(&interfaces, &now.ports), now.probes());
+                if listening.as_ref() != Some(&wanted) || (path.is_none() && !wanted.0.is_empty()) {
+                    match listen(&mut path, &interfaces, &wanted.0, &wanted.1) {
                         Ok(on) => {
                             ports = on;
                             listening = Some(wanted);
@@ -220,9 +247,9 @@ impl KeepAliveInlet {
             };
             let received = path.receive(WAIT, &mut |at, frame, time| {
                 let Some(port) = ports.get(at) else { return };
-                // The port may have become a link's since the path was opened.
-                let role = self.device.snapshot().load().ports.role(*port);
-                if matches!(role, Some(PortRole::Pair { .. })) && !(self.deliver)(*port, frame, time) {
+                // The tables may have become others since the path was opened. Counting is the worker's.
+                let decision = decide(&self.device.snapshot().load(), *port, frame);
+                if decision.reason == Reason::KeepAlive && !(self.deliver)(*port, frame, time) {
                     self.undelivered.fetch_add(1, Relaxed);
                 }
             });
@@ -231,6 +258,32 @@ impl KeepAliveInlet {
                 std::thread::sleep(RETRY);
             }
         }
+    }
+}
+
+/// The tables that say where to listen for what.
+struct Seen {
+    ports: Arc<Ports>,
+    links: Arc<Links>,
+    mode: SteeringMode,
+}
+
+impl Seen {
+    fn of(tables: &Snapshot) -> Self {
+        let Snapshot { ports, links, steering, .. } = tables;
+        Seen { ports: Arc::clone(ports), links: Arc::clone(links), mode: *steering }
+    }
+
+    fn probes(&self) -> ProbeHeaders {
+        ProbeHeaders { mode: self.mode, indices: self.links.of_controller().collect() }
+    }
+}
+
+impl PartialEq for Seen {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.ports, &other.ports)
+            && Arc::ptr_eq(&self.links, &other.links)
+            && self.mode == other.mode
     }
 }
 
@@ -248,6 +301,7 @@ fn listen(
     path: &mut Option<Box<dyn KeepAliveReceiver>>,
     interfaces: &[(PortId, String)],
     ports: &BTreeSet<PortId>,
+    probes: &ProbeHeaders,
 ) -> Result<Vec<PortId>, IoError> {
     let (ports, names): (Vec<PortId>, Vec<&str>) = interfaces
         .iter()
@@ -256,8 +310,8 @@ fn listen(
         .unzip();
     match path {
         _ if ports.is_empty() => *path = None,
-        Some(path) => path.listen(&names)?,
-        None => *path = Some(Box::new(keep_alive::receiver(&names)?)),
+        Some(path) => path.listen(&names, probes)?,
+        None => *path = Some(Box::new(keep_alive::receiver(&names, probes)?)),
     }
     Ok(ports)
 }

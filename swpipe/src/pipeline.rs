@@ -5,10 +5,10 @@
 use dataplane::frame::{Limits, Unlimited, parse_into};
 use dataplane::keepalive::KEEP_ALIVE_ETHERTYPE;
 use dataplane::steering::STEERING_HEADER;
-use dataplane::tables::{CloneSessionId, PairForwarding, PortRole, RuleAction, UnitMode};
-use dataplane::{
-    BucketIndex, Core, LinkIndex, NotIp, PairId, Parsed, PortId, Reason, Session, Side, UnitId, hash,
+use dataplane::tables::{
+    BucketForwarding, CloneSessionId, LinkForwarding, PairForwarding, PortRole, RuleAction, UnitMode,
 };
+use dataplane::{BucketIndex, Core, LinkIndex, NotIp, PairId, Parsed, PortId, Reason, Side, UnitId, hash};
 
 use crate::io::Edit;
 use crate::tables::{RuleSlot, Snapshot};
@@ -49,9 +49,11 @@ pub enum Origin {
 pub struct Balanced {
     /// The hash.
     pub hash: u32,
+    /// Whose bucket it is: another unit's where that stands in.
+    pub unit: UnitId,
     /// The bucket.
     pub bucket: BucketIndex,
-    /// Pair and core; `None` where the bucket has no entry.
+    /// Pair and core; `None` where the bucket has no entry, or none of a pair.
     pub serving: Option<(PairId, Core)>,
 }
 
@@ -190,16 +192,38 @@ fn balance(at: &LinkFrame<'_>, decision: &mut Decision, unit: UnitId, parsed: &P
         return;
     };
     // 4. Unit state.
-    let UnitMode::Balance { method, bucket_mask, primary } = at.tables.units.mode(unit) else {
-        at.to_peer(decision, Reason::UnitBypass);
-        return;
+    let (unit, method, bucket_mask, primary) = match at.tables.units.mode(unit) {
+        UnitMode::Balance { method, bucket_mask, primary } => (unit, method, bucket_mask, primary),
+        UnitMode::Backup { method, bucket_mask, unit } => (unit, method, bucket_mask, false),
+        UnitMode::Bypass => {
+            at.to_peer(decision, Reason::UnitBypass);
+            return;
+        }
     };
     // 5. Hash, bucket, pair and core.
-    let balanced = bucket_of(at, unit, session, method, bucket_mask);
-    decision.balanced = Some(balanced);
-    let Some((pair, core)) = balanced.serving else {
-        at.to_peer(decision, Reason::NoBucket);
-        return;
+    let hash = hash(session, method, at.side);
+    let bucket = BucketIndex(hash as u16 & bucket_mask);
+    let forwarding = at.tables.buckets.forwarding(unit, bucket);
+    let serving = forwarding.and_then(BucketForwarding::serving);
+    decision.balanced = Some(Balanced { hash, unit, bucket, serving });
+    let (pair, core) = match forwarding {
+        Some(BucketForwarding::Pair { pair, core }) => (pair, core),
+        Some(BucketForwarding::Drop) if !copy => {
+            decision.reason = Reason::CoreDownDrop;
+            return;
+        }
+        Some(BucketForwarding::Drop) => {
+            at.to_peer(decision, Reason::CoreDownBypass);
+            return;
+        }
+        Some(BucketForwarding::Bypass(why)) => {
+            at.to_peer(decision, why.reason());
+            return;
+        }
+        None => {
+            at.to_peer(decision, Reason::NoBucket);
+            return;
+        }
     };
     // 6. Pair state.
     let forwarding = if primary { PairForwarding::Up } else { at.tables.pair_states.forwarding(pair) };
@@ -243,19 +267,6 @@ fn balance(at: &LinkFrame<'_>, decision: &mut Decision, unit: UnitId, parsed: &P
 }
 
 #[inline(always)]
-fn bucket_of(
-    at: &LinkFrame<'_>,
-    unit: UnitId,
-    session: &Session,
-    method: dataplane::Method,
-    bucket_mask: u16,
-) -> Balanced {
-    let hash = hash(session, method, at.side);
-    let bucket = BucketIndex(hash as u16 & bucket_mask);
-    Balanced { hash, bucket, serving: at.tables.buckets.serving(unit, bucket) }
-}
-
-#[inline(always)]
 fn from_pair(tables: &Snapshot, decision: &mut Decision, side: Side, copy: bool, frame: &[u8]) {
     // 1. Keep-alive.
     if ethertype(frame) == Some(KEEP_ALIVE_ETHERTYPE) {
@@ -273,11 +284,20 @@ fn from_pair(tables: &Snapshot, decision: &mut Decision, side: Side, copy: bool,
         return;
     };
     let length = frame.len() - STEERING_HEADER;
-    decision.counted = length;
-    let Some(out) = tables.links.port(header.link, side) else {
-        decision.reason = Reason::UnknownLink;
-        return;
+    let out = match tables.links.forwarding(header.link, side) {
+        // A probe goes up as it came.
+        Some(LinkForwarding::Controller) => {
+            decision.reason = Reason::KeepAlive;
+            return;
+        }
+        Some(LinkForwarding::Port(out)) => out,
+        None => {
+            decision.counted = length;
+            decision.reason = Reason::UnknownLink;
+            return;
+        }
     };
+    decision.counted = length;
     if !tables.mtus.admits(out, length) {
         decision.reason = Reason::MtuExceeded;
         return;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use dataplane::entry::Update;
-use dataplane::tables::{LinkEntry, PortEntry, PortRole};
+use dataplane::tables::{LinkEntry, LinkForwarding, PortEntry, PortRole};
 use dataplane::{LinkIndex, PortId, Side};
 use io_wire::{DEADLINE, Host, SILENCE, frame, in_namespace, run, wire};
 use swpipe::device::{Atomicity, Device};
@@ -41,7 +41,8 @@ fn link(index: u8, lan: u16, wan: u16) -> Vec<Update> {
         .flat_map(|(side, port, peer)| {
             let (link, port, peer) = (LinkIndex(index), PortId(port), PortId(peer));
             let role = PortRole::Link { link, side, peer };
-            [PortEntry { port, role }.entry(), LinkEntry { link, side, port }.entry()]
+            let forwarding = LinkForwarding::Port(port);
+            [PortEntry { port, role }.entry(), LinkEntry { link, side, forwarding }.entry()]
         })
         .map(Update::Insert)
         .collect()

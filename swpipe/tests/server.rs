@@ -12,8 +12,8 @@ use dataplane::entry::{Entry, Update as Change};
 use dataplane::keepalive::{KEEP_ALIVE_ETHERTYPE, TRANSMIT_TIME_OFFSET};
 use dataplane::schema::counters;
 use dataplane::tables::{
-    BucketEntry, CLONE_SESSIONS, CloneSessionEntry, Family, PairForwarding, PairStateEntry, PortMtuEntry,
-    RuleAction, RuleEntry, RuleField, RuleMatch, SteeringEntry,
+    BucketEntry, BucketForwarding, CLONE_SESSIONS, CloneSessionEntry, Family, PairForwarding, PairStateEntry,
+    PortMtuEntry, RuleAction, RuleEntry, RuleField, RuleMatch, SteeringEntry,
 };
 use dataplane::target::TOFINO1;
 use dataplane::{BucketIndex, Core, Nanos, PairId, PortId, Reason, SteeringMode, UnitId};
@@ -232,8 +232,8 @@ async fn every_wrong_update_has_its_code_and_changes_nothing() {
     session.write(vec![insert(&rule(1))], Atomicity::ContinueOnError).await.unwrap();
     let before = switch.device.entries(None);
 
-    let bucket =
-        BucketEntry { unit: UnitId(0), bucket: BucketIndex(7), pair: PairId(1), core: Core(0) }.entry();
+    let forwarding = BucketForwarding::Pair { pair: PairId(1), core: Core(0) };
+    let bucket = BucketEntry { unit: UnitId(0), bucket: BucketIndex(7), forwarding }.entry();
     let pair_state = PairStateEntry { pair: PairId(1), forwarding: PairForwarding::Up }.entry();
     let r#const = TableEntry { is_default_action: true, r#match: vec![], priority: 0, ..to_wire(&rule(1)) };
     let cases: Vec<(&str, Update, Code)> = vec![

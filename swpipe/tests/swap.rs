@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use dataplane::entry::{Entry, Update};
 use dataplane::tables::{
-    BucketEntry, Family, LinkEntry, PairForwarding, PairPortEntry, PairStateEntry, PortEntry, PortRole,
-    RuleAction, RuleEntry, RuleMatch, SteeringEntry, UnitEntry, UnitMode,
+    BucketEntry, BucketForwarding, Family, LinkEntry, LinkForwarding, PairForwarding, PairPortEntry,
+    PairStateEntry, PortEntry, PortRole, RuleAction, RuleEntry, RuleMatch, SteeringEntry, UnitEntry,
+    UnitMode,
 };
 use dataplane::{BucketIndex, Core, LinkIndex, Method, PairId, PortId, Side, SteeringMode, UnitId};
 use p4runtime::ElectionId;
@@ -54,7 +55,8 @@ impl Variant {
         ];
         entries.extend((0..BUCKETS).map(|bucket| {
             let bucket = BucketIndex(bucket);
-            BucketEntry { unit: self.unit, bucket, pair: self.pair, core: self.core }.entry()
+            let forwarding = BucketForwarding::Pair { pair: self.pair, core: self.core };
+            BucketEntry { unit: self.unit, bucket, forwarding }.entry()
         }));
         entries
     }
@@ -161,7 +163,7 @@ async fn no_frame_sees_half_a_change() {
     let role = PortRole::Link { link: LinkIndex(0), side: Side::Lan, peer };
     let standing = [
         PortEntry { port: LAN, role }.entry(),
-        LinkEntry { link: LinkIndex(0), side: Side::Lan, port: LAN }.entry(),
+        LinkEntry { link: LinkIndex(0), side: Side::Lan, forwarding: LinkForwarding::Port(LAN) }.entry(),
     ];
     let first = standing.into_iter().chain(A.entries());
     write(

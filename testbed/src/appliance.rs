@@ -1,11 +1,12 @@
 //! The emulated inline appliance: carries frames between the two ports of its pairs, wants a steering header,
-//! keeps session tables per pair and core, and complains when a session meets two of them. Delay, loss, hang and
-//! TCP resets can be set while it runs.
+//! keeps session tables per pair and core, and complains when a session meets two of them. Delay, loss, hang of all or
+//! of single cores, TCP resets and a policy can be set while it runs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use dataplane::probe;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,7 @@ use crate::topology::Steering;
 
 /// Complaints that are kept in words; the others are only counted.
 const LISTED: usize = 20;
+const UDP: u8 = 17;
 
 /// What the appliance is told at its start.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -69,6 +71,15 @@ pub struct Change {
     pub loss_ppm: Option<u64>,
     /// Answers TCP segments to or from this port with a reset; 0 stops that.
     pub reset_port: Option<u16>,
+    /// Worker cores that hang: frames whose steering header names one of them are swallowed, nothing else. In place of
+    /// those that hung before; without a core in the header (`dot1q`) all frames are core 0's.
+    pub hung_cores: Option<Vec<u8>>,
+    /// Loss of keep-alives, plain and steered, in parts per million.
+    pub keep_alive_loss_ppm: Option<u64>,
+    /// Steered frames with an IP header are swallowed; all else, plain keep-alives among it, is carried.
+    pub ip_stopped: Option<bool>,
+    /// The policy: UDP to this port is dropped; 0 lets it pass.
+    pub drop_udp_port: Option<u16>,
 }
 
 /// Counters of one pair.
@@ -76,12 +87,18 @@ pub struct Change {
 pub struct PairReport {
     /// Name of the pair.
     pub name: String,
-    /// Steered frames that came in by the LAN cable.
+    /// Steered frames that came in by the LAN cable, without probes.
     pub lan_frames: u64,
-    /// Steered frames that came in by the WAN cable.
+    /// Steered frames that came in by the WAN cable, likewise.
     pub wan_frames: u64,
-    /// Keep-alives carried.
+    /// Plain keep-alives that came in while it was not frozen.
     pub keep_alives: u64,
+    /// Steered probes of the controller, likewise.
+    pub probes: u64,
+    /// Frames swallowed by cores that hang, and IP packets while these are not processed.
+    pub hung: u64,
+    /// Packets that the policy dropped.
+    pub denied: u64,
     /// Frames swallowed while frozen.
     pub frozen: u64,
     /// Frames lost on purpose.
@@ -159,6 +176,10 @@ struct Settings {
     delay_us: u64,
     loss_ppm: u64,
     reset_port: u16,
+    hung_cores: Vec<u8>,
+    keep_alive_loss_ppm: u64,
+    ip_stopped: bool,
+    drop_udp_port: u16,
 }
 
 type Cell = (usize, u8);
@@ -215,6 +236,12 @@ impl Appliance {
             settings.delay_us = change.delay_us.unwrap_or(settings.delay_us);
             settings.loss_ppm = change.loss_ppm.unwrap_or(settings.loss_ppm);
             settings.reset_port = change.reset_port.unwrap_or(settings.reset_port);
+            if let Some(cores) = &change.hung_cores {
+                settings.hung_cores.clone_from(cores);
+            }
+            settings.keep_alive_loss_ppm = change.keep_alive_loss_ppm.unwrap_or(settings.keep_alive_loss_ppm);
+            settings.ip_stopped = change.ip_stopped.unwrap_or(settings.ip_stopped);
+            settings.drop_udp_port = change.drop_udp_port.unwrap_or(settings.drop_udp_port);
         }
         if found { Ok(()) } else { Err(format!("no pair {:?} ends here", change.pair)) }
     }
@@ -229,29 +256,49 @@ impl Appliance {
             report.frozen += 1;
             return Verdict::Drop;
         }
-        let tpid = frame::be16(frame, 12);
-        if tpid == Some(frame::KEEP_ALIVE) {
+        let is_plain = frame::be16(frame, 12) == Some(frame::KEEP_ALIVE);
+        let is_probe = probe::find(frame).is_some();
+        if is_plain {
             report.keep_alives += 1;
-        } else {
-            let core = self.steering_core(frame, pair);
-            if let Some(core) = core {
-                let report = &mut self.pairs[pair];
-                match side {
-                    Side::Lan => report.lan_frames += 1,
-                    Side::Wan => report.wan_frames += 1,
+        } else if let Some(core) = self.steering_core(frame, pair) {
+            let report = &mut self.pairs[pair];
+            match side {
+                _ if is_probe => report.probes += 1,
+                Side::Lan => report.lan_frames += 1,
+                Side::Wan => report.wan_frames += 1,
+            }
+            if settings.hung_cores.contains(&core) {
+                report.hung += 1;
+                return Verdict::Drop;
+            }
+            if let Some(packet) = frame::parse(frame, 16) {
+                if settings.ip_stopped {
+                    report.hung += 1;
+                    return Verdict::Drop;
                 }
-                if let Some(packet) = frame::parse(frame, 16) {
+                let denied = settings.drop_udp_port;
+                if denied != 0 && packet.proto == UDP && packet.ports.is_some_and(|(_, d)| d == denied) {
+                    report.denied += 1;
+                    return Verdict::Drop;
+                }
+                // A probe is no session: it comes by every pair and core alike.
+                if !is_probe {
                     self.meet(packet.key(), (pair, core), side);
-                    let wanted = settings.reset_port;
-                    if wanted != 0
-                        && packet.ports.is_some_and(|(s, d)| s == wanted || d == wanted)
-                        && let Some(reset) = frame::forge_reset(frame, 16)
-                    {
-                        self.pairs[pair].resets += 1;
-                        return Verdict::Answer(reset);
-                    }
+                }
+                let wanted = settings.reset_port;
+                if wanted != 0
+                    && packet.ports.is_some_and(|(s, d)| s == wanted || d == wanted)
+                    && let Some(reset) = frame::forge_reset(frame, 16)
+                {
+                    self.pairs[pair].resets += 1;
+                    return Verdict::Answer(reset);
                 }
             }
+        }
+        let loss_ppm = if is_plain || is_probe { settings.keep_alive_loss_ppm } else { 0 };
+        if loss_ppm > 0 && self.rng.below(1_000_000) < loss_ppm {
+            self.pairs[pair].lost += 1;
+            return Verdict::Drop;
         }
         if settings.loss_ppm > 0 && self.rng.below(1_000_000) < settings.loss_ppm {
             self.pairs[pair].lost += 1;
@@ -465,6 +512,10 @@ fn carry(ports: &Ports, appliance: &Mutex<Appliance>) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use dataplane::keepalive::{Direction, KeepAliveKey};
+    use dataplane::probe::{Envelope, Probe, ProbeKind};
+    use dataplane::{Core, LinkIndex, Nanos, PairId, SteeringMode};
+
     use super::*;
     use crate::frame::samples::{tcp4, tcp4_back};
 
@@ -524,6 +575,84 @@ mod tests {
         assert_eq!(appliance.receive(0, Side::Lan, &probe, 0), Verdict::Forward);
         assert_eq!(appliance.report().pairs[0].keep_alives, 1);
         assert_eq!(appliance.report().complaints, 0);
+    }
+
+    fn probe(kind: ProbeKind, envelope: Envelope) -> Vec<u8> {
+        let core = if let ProbeKind::Core(core) = kind { core } else { Core(0) };
+        let sent = Probe {
+            pair: PairId(1),
+            direction: Direction::LanToWan,
+            instance: 2,
+            sequence: 3,
+            transmit: Nanos(4),
+            kind,
+        };
+        let header = SteeringMode::default().encode(core, LinkIndex(255));
+        sent.encode(&KeepAliveKey([1; 16]), header, envelope)
+    }
+
+    fn datagram() -> Envelope {
+        let address = |text: &str| text.parse().expect("an address");
+        Envelope::udp(address("192.0.2.1:49152"), address("198.51.100.1:9999")).expect("one IP version")
+    }
+
+    #[test]
+    fn a_core_that_hangs_swallows_its_frames_alone() {
+        let mut appliance = appliance(Steering::Native);
+        let hangs = Change { hung_cores: Some(vec![2]), ..Change::default() };
+        appliance.change(&hangs).expect("all pairs");
+        let of_core = |core| probe(ProbeKind::Core(Core(core)), Envelope::Ethernet);
+        assert_eq!(appliance.receive(0, Side::Lan, &of_core(2), 0), Verdict::Drop);
+        assert_eq!(appliance.receive(0, Side::Lan, &steered(&tcp4(&[], b""), 2, 0), 0), Verdict::Drop);
+        assert_eq!(appliance.receive(0, Side::Lan, &of_core(1), 0), Verdict::Forward);
+        assert_eq!(appliance.receive(0, Side::Lan, &steered(&tcp4(&[], b""), 1, 0), 0), Verdict::Forward);
+        let mut plain = tcp4(&[], b"");
+        plain[12..14].copy_from_slice(&frame::KEEP_ALIVE.to_be_bytes());
+        assert_eq!(appliance.receive(0, Side::Lan, &plain, 0), Verdict::Forward);
+        let report = appliance.report();
+        assert_eq!((report.pairs[0].hung, report.pairs[0].probes, report.complaints), (2, 2, 0));
+        appliance.change(&Change { hung_cores: Some(vec![]), ..Change::default() }).expect("all pairs");
+        assert_eq!(appliance.receive(0, Side::Lan, &of_core(2), 0), Verdict::Forward);
+    }
+
+    #[test]
+    fn keep_alives_alone_can_be_lost() {
+        let mut appliance = appliance(Steering::Native);
+        let loses = Change { keep_alive_loss_ppm: Some(1_000_000), ..Change::default() };
+        appliance.change(&loses).expect("all pairs");
+        let mut plain = tcp4(&[], b"");
+        plain[12..14].copy_from_slice(&frame::KEEP_ALIVE.to_be_bytes());
+        assert_eq!(appliance.receive(0, Side::Lan, &plain, 0), Verdict::Drop);
+        for envelope in [Envelope::Ethernet, datagram()] {
+            let sent = probe(ProbeKind::Core(Core(1)), envelope);
+            assert_eq!(appliance.receive(0, Side::Lan, &sent, 0), Verdict::Drop);
+        }
+        assert_eq!(appliance.receive(0, Side::Lan, &steered(&tcp4(&[], b""), 1, 0), 0), Verdict::Forward);
+        assert_eq!(appliance.report().pairs[0].lost, 3);
+    }
+
+    #[test]
+    fn without_ip_processing_all_else_is_carried() {
+        let mut appliance = appliance(Steering::Native);
+        appliance.change(&Change { ip_stopped: Some(true), ..Change::default() }).expect("all pairs");
+        let mut plain = tcp4(&[], b"");
+        plain[12..14].copy_from_slice(&frame::KEEP_ALIVE.to_be_bytes());
+        assert_eq!(appliance.receive(0, Side::Lan, &plain, 0), Verdict::Forward);
+        let of_core = probe(ProbeKind::Core(Core(1)), Envelope::Ethernet);
+        assert_eq!(appliance.receive(0, Side::Lan, &of_core, 0), Verdict::Forward);
+        assert_eq!(appliance.receive(0, Side::Lan, &probe(ProbeKind::Ip, datagram()), 0), Verdict::Drop);
+        assert_eq!(appliance.receive(0, Side::Lan, &steered(&tcp4(&[], b""), 1, 0), 0), Verdict::Drop);
+    }
+
+    #[test]
+    fn the_policy_drops_datagrams_to_its_port() {
+        let mut appliance = appliance(Steering::Native);
+        let denied = probe(ProbeKind::Negative, datagram());
+        assert_eq!(appliance.receive(0, Side::Lan, &denied, 0), Verdict::Forward);
+        appliance.change(&Change { drop_udp_port: Some(9999), ..Change::default() }).expect("all pairs");
+        assert_eq!(appliance.receive(0, Side::Lan, &denied, 0), Verdict::Drop);
+        assert_eq!(appliance.receive(0, Side::Lan, &steered(&tcp4(&[], b""), 1, 0), 0), Verdict::Forward);
+        assert_eq!((appliance.report().pairs[0].denied, appliance.sessions().len()), (1, 1));
     }
 
     #[test]

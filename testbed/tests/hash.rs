@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use dataplane::entry::Entry;
 use dataplane::tables::{
-    BucketEntry, Family, PairForwarding, PairPortEntry, PairStateEntry, PortEntry, PortRole, RuleAction,
-    RuleEntry, RuleField, RuleMatch, UnitEntry, UnitMode,
+    BucketEntry, BucketForwarding, Family, PairForwarding, PairPortEntry, PairStateEntry, PortEntry,
+    PortRole, RuleAction, RuleEntry, RuleField, RuleMatch, UnitEntry, UnitMode,
 };
 use dataplane::{BucketIndex, Core, LinkIndex, Method, PairId, PortId, Session, Side, UnitId, hash, parse};
 use p4runtime::entry::to_wire;
@@ -51,8 +51,8 @@ fn entries() -> Vec<Entry> {
         entries.push(UnitEntry { unit, mode }.entry());
         for bucket in 0..=MASK {
             let [pair, core] = bucket.to_be_bytes();
-            let (pair, core) = (PairId(pair.into()), Core(core));
-            entries.push(BucketEntry { unit, bucket: BucketIndex(bucket), pair, core }.entry());
+            let forwarding = BucketForwarding::Pair { pair: PairId(pair.into()), core: Core(core) };
+            entries.push(BucketEntry { unit, bucket: BucketIndex(bucket), forwarding }.entry());
         }
         for family in Family::BOTH {
             let mut matches = RuleMatch::default();

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 use dataplane::hash::Method;
 use dataplane::tables::{
-    BucketEntry, Family, LinkEntry, PairForwarding, PairPortEntry, PairStateEntry, PortEntry, PortMtuEntry,
-    PortRole, RuleAction, RuleEntry, RuleField, RuleMatch, UnitEntry, UnitMode,
+    BucketEntry, BucketForwarding, Family, LinkEntry, LinkForwarding, PairForwarding, PairPortEntry,
+    PairStateEntry, PortEntry, PortMtuEntry, PortRole, RuleAction, RuleEntry, RuleField, RuleMatch,
+    UnitEntry, UnitMode,
 };
 use dataplane::{BucketIndex, Core, LinkIndex, PairId, PortId, Side, UnitId};
 use p4ref_fixture::*;
@@ -394,6 +395,10 @@ fn site() -> Vec<Update> {
     let port = |port, role| PortEntry { port: PortId(port), role }.entry();
     let link = |side, peer| PortRole::Link { link: LinkIndex(0), side, peer: PortId(peer) };
     let pair = |pair, side| PortRole::Pair { pair: PairId(pair), side, copy: false };
+    let link_side = |side, port| {
+        let forwarding = LinkForwarding::Port(PortId(port));
+        LinkEntry { link: LinkIndex(0), side, forwarding }.entry()
+    };
     let mut entries = vec![
         port(1, link(Side::Lan, 2)),
         port(2, link(Side::Wan, 1)),
@@ -401,8 +406,8 @@ fn site() -> Vec<Update> {
         port(4, pair(0, Side::Wan)),
         port(5, pair(1, Side::Lan)),
         port(6, pair(1, Side::Wan)),
-        LinkEntry { link: LinkIndex(0), side: Side::Lan, port: PortId(1) }.entry(),
-        LinkEntry { link: LinkIndex(0), side: Side::Wan, port: PortId(2) }.entry(),
+        link_side(Side::Lan, 1),
+        link_side(Side::Wan, 2),
         PairStateEntry { pair: PairId(0), forwarding: PairForwarding::Up }.entry(),
         PairStateEntry { pair: PairId(1), forwarding: PairForwarding::Up }.entry(),
     ];
@@ -420,9 +425,10 @@ fn site() -> Vec<Update> {
         let mode = UnitMode::Balance { method, bucket_mask: 15, primary: false };
         entries.push(UnitEntry { unit: UnitId(unit), mode }.entry());
         for bucket in 0..15 {
-            let place = (UnitId(unit), BucketIndex(bucket), PairId(bucket % 2), Core(bucket as u8 / 2));
-            let (unit, bucket, pair, core) = place;
-            entries.push(BucketEntry { unit, bucket, pair, core }.entry());
+            let forwarding =
+                BucketForwarding::Pair { pair: PairId(bucket % 2), core: Core(bucket as u8 / 2) };
+            let (unit, bucket) = (UnitId(unit), BucketIndex(bucket));
+            entries.push(BucketEntry { unit, bucket, forwarding }.entry());
         }
     }
     for family in Family::BOTH {

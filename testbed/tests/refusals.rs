@@ -9,8 +9,9 @@ use std::sync::Arc;
 use dataplane::entry::{Entry, Update as Change};
 use dataplane::hash::Method;
 use dataplane::tables::{
-    BucketEntry, Family, LinkEntry, PairForwarding, PairStateEntry, PortEntry, PortMtuEntry, PortRole,
-    RuleAction, RuleEntry, RuleField, RuleMatch, SteeringEntry, UnitEntry, UnitMode,
+    BucketEntry, BucketForwarding, Family, LinkEntry, LinkForwarding, PairForwarding, PairStateEntry,
+    PortEntry, PortMtuEntry, PortRole, RuleAction, RuleEntry, RuleField, RuleMatch, SteeringEntry, UnitEntry,
+    UnitMode,
 };
 use dataplane::{BucketIndex, Core, LinkIndex, PairId, PortId, Side, SteeringMode, UnitId};
 use p4runtime::ElectionId;
@@ -91,7 +92,8 @@ fn v4(priority: i32) -> Entry {
 }
 
 fn bucket(number: u16) -> Entry {
-    BucketEntry { unit: UnitId(0), bucket: BucketIndex(number), pair: PairId(1), core: Core(0) }.entry()
+    let forwarding = BucketForwarding::Pair { pair: PairId(1), core: Core(0) };
+    BucketEntry { unit: UnitId(0), bucket: BucketIndex(number), forwarding }.entry()
 }
 
 fn pair_state() -> Entry {
@@ -114,7 +116,8 @@ fn pair_port() -> Entry {
 }
 
 fn link() -> Entry {
-    LinkEntry { link: LinkIndex(7), side: Side::Wan, port: PortId(9) }.entry()
+    let forwarding = LinkForwarding::Port(PortId(9));
+    LinkEntry { link: LinkIndex(7), side: Side::Wan, forwarding }.entry()
 }
 
 fn steering() -> Entry {

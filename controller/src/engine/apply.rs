@@ -168,14 +168,13 @@ impl<T: Target> Engine<T> {
         }
         if !recabled.is_empty() {
             // Taken out first, so that they start afresh.
-            let (mut units, ports) =
-                supervised(&self.site, &self.ids, &self.kept.unit_modes, &self.condition.up)?;
-            for unit in &mut units {
+            let mut measured = supervised(&self.site, &self.ids, &self.kept.unit_modes, &self.condition.up)?;
+            for unit in &mut measured.units {
                 unit.pairs.retain(|pair| {
                     !self.pair_name(PairId(pair.key.0)).is_some_and(|name| recabled.contains(&name))
                 });
             }
-            self.keepalives.tell(LivenessCommand::Configure { units, ports })?;
+            self.keepalives.tell(LivenessCommand::Configure(Box::new(measured)))?;
         }
         self.measure(&self.site.clone(), &self.ids.clone(), &self.condition.up.clone())?;
         if let Err(error) = self.settle().await {

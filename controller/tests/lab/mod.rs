@@ -23,7 +23,7 @@ use controller::show::{Desk, Rates};
 use controller::state_dir::{Kept, StateDir};
 use controller::target::{Chaos, PacketIn, Standing, Target, TargetError};
 use dataplane::entry::{Entry, P4Id, Update};
-use dataplane::tables::{PairForwarding, TableEntry};
+use dataplane::tables::{Family, PairForwarding, TableEntry};
 use dataplane::target::{SWPIPE, TargetProfile};
 use dataplane::{PortId, keepalive};
 use site::Site;
@@ -195,7 +195,9 @@ impl Target for Shared {
 
     async fn rule_counters(&self) -> Result<Vec<(Entry, Count)>, TargetError> {
         self.0.gone()?;
-        Ok(Vec::new())
+        let (rows, counters) = (self.0.device.rows(), self.0.device.counters());
+        let rules = Family::BOTH.into_iter().flat_map(|family| rows.of(Some(family.table())));
+        Ok(rules.map(|rule| (rule.entry(), counters.read(Place::Rule(rule.slot())))).collect())
     }
 
     async fn send(&self, port: PortId, mut frame: Vec<u8>) -> Result<(), TargetError> {
@@ -368,9 +370,9 @@ pub(crate) fn site_text(pairs: usize, unit: &str, flows: &str) -> String {
     ];
     let mut list = Vec::new();
     for pair in 0..pairs {
-        let number = pair + 2;
-        ports.push(format!(r#"{{"name": "pl{pair}", "number": {number}, "lane": 0}}"#));
-        ports.push(format!(r#"{{"name": "pw{pair}", "number": {number}, "lane": 1}}"#));
+        let (number, lane) = (pair % 64 + 2, pair / 64 * 2);
+        ports.push(format!(r#"{{"name": "pl{pair}", "number": {number}, "lane": {lane}}}"#));
+        ports.push(format!(r#"{{"name": "pw{pair}", "number": {number}, "lane": {}}}"#, lane + 1));
         list.push(format!(r#"{{"name": "p{pair}", "lan-port": "pl{pair}", "wan-port": "pw{pair}"}}"#));
     }
     format!(

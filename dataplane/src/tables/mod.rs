@@ -11,9 +11,9 @@ mod rules;
 mod steering;
 mod units;
 
-pub use buckets::{BucketEntry, TABLE as BUCKETS};
+pub use buckets::{BucketBypass, BucketEntry, BucketForwarding, TABLE as BUCKETS};
 pub use clone_sessions::{CloneSessionEntry, CloneSessionId, TABLE as CLONE_SESSIONS};
-pub use links::{LinkEntry, TABLE as LINKS};
+pub use links::{LinkEntry, LinkForwarding, TABLE as LINKS};
 pub use pair_ports::{PairPortEntry, TABLE as PAIR_PORTS};
 pub use pair_state::{PairForwarding, PairStateEntry};
 pub use port_mtu::PortMtuEntry;
@@ -86,13 +86,13 @@ pub enum TableEntry {
     Rule(Box<RuleEntry>),
     /// A unit.
     Unit(UnitEntry),
-    /// Pair and core of a bucket.
+    /// What becomes of a bucket's share.
     Bucket(BucketEntry),
     /// Whether a pair carries traffic.
     PairState(PairStateEntry),
     /// The port of one side of a pair.
     PairPort(PairPortEntry),
-    /// The port of one side of a link.
+    /// Where frames of one side of a link go when they come back.
     Link(LinkEntry),
     /// The MTU of a port.
     PortMtu(PortMtuEntry),
@@ -122,7 +122,7 @@ impl TableEntry {
             id if id == buckets::TABLE.id => BucketEntry::read(&reader).map(Self::Bucket),
             id if id == pair_state::TABLE.id => PairStateEntry::read(&reader).map(Self::PairState),
             id if id == pair_ports::TABLE.id => PairPortEntry::read(&reader).map(Self::PairPort),
-            id if id == links::TABLE.id => Ok(Self::Link(LinkEntry::read(&reader))),
+            id if id == links::TABLE.id => LinkEntry::read(&reader).map(Self::Link),
             id if id == port_mtu::TABLE.id => Ok(Self::PortMtu(PortMtuEntry::read(&reader))),
             id if id == clone_sessions::TABLE.id => CloneSessionEntry::read(&reader).map(Self::CloneSession),
             id => Err(EntryError::UnknownTable(id)),

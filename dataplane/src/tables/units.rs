@@ -29,6 +29,18 @@ static PRIMARY: Action = Action {
     brief: "Balance and ignore the state of pairs.",
 };
 
+static BACKUP: Action = Action {
+    id: 0x0100_0019,
+    name: "unit_backup",
+    params: &[
+        Field { id: 1, name: "method", bits: 8 },
+        Field { id: 2, name: "bucket_mask", bits: 16 },
+        Field { id: 3, name: "unit", bits: 8 },
+    ],
+    restriction: Some(RESTRICTION),
+    brief: "Balance with the buckets of another unit; the state of its pairs counts.",
+};
+
 static BYPASS: Action = Action {
     id: 0x0100_000c,
     name: "unit_bypass",
@@ -41,7 +53,7 @@ pub(super) static TABLE: Table = Table {
     id: 0x0200_0005,
     name: "units",
     key: &[(Field { id: 1, name: "unit", bits: 8 }, MatchKind::Exact)],
-    actions: &[&BALANCE, &PRIMARY, &BYPASS],
+    actions: &[&BALANCE, &PRIMARY, &BACKUP, &BYPASS],
     default: DefaultAction::Const(BYPASS.id),
     default_action: &BYPASS,
     size: 256,
@@ -61,6 +73,15 @@ pub enum UnitMode {
         bucket_mask: u16,
         /// Ignore pair states.
         primary: bool,
+    },
+    /// Balance with the buckets of another unit, and so over its pairs; their state counts.
+    Backup {
+        /// Hash input.
+        method: Method,
+        /// Number of the other unit's buckets - 1.
+        bucket_mask: u16,
+        /// The other unit; whatever its own mode is.
+        unit: UnitId,
     },
     /// Everything to the peer port.
     Bypass,
@@ -86,6 +107,9 @@ impl UnitEntry {
                 let action = if primary { &PRIMARY } else { &BALANCE };
                 exact_entry(&TABLE, &key, action, &[method as u128, bucket_mask.into()])
             }
+            UnitMode::Backup { method, bucket_mask, unit } => {
+                exact_entry(&TABLE, &key, &BACKUP, &[method as u128, bucket_mask.into(), unit.0.into()])
+            }
         }
     }
 
@@ -101,7 +125,11 @@ impl UnitEntry {
         if bucket_mask & bucket_mask.wrapping_add(1) != 0 {
             return Err(reader.bad_param(1, "a power of two less 1"));
         }
-        let primary = action == PRIMARY.id;
-        Ok(UnitEntry { unit, mode: UnitMode::Balance { method, bucket_mask, primary } })
+        let mode = if action == BACKUP.id {
+            UnitMode::Backup { method, bucket_mask, unit: UnitId(reader.param(2) as u8) }
+        } else {
+            UnitMode::Balance { method, bucket_mask, primary: action == PRIMARY.id }
+        };
+        Ok(UnitEntry { unit, mode })
     }
 }

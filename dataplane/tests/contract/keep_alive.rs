@@ -2,7 +2,7 @@
 
 use dataplane::keepalive::{
     Direction, KEEP_ALIVE_ETHERTYPE, KEEP_ALIVE_LENGTH, KeepAlive, KeepAliveFault, KeepAliveKey,
-    TRANSMIT_TIME_OFFSET,
+    TRANSMIT_TIME_OFFSET, is_keep_alive, stamp,
 };
 use dataplane::{Nanos, PairId, parse};
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ proptest! {
         frame.resize(KEEP_ALIVE_LENGTH + padding, 0);
         prop_assert_eq!(KeepAlive::decode(&frame, &KEY, sent.instance), Ok(sent));
         // The data plane writes the transmit time later; the tag still fits.
-        frame[TRANSMIT_TIME_OFFSET..TRANSMIT_TIME_OFFSET + 8].copy_from_slice(&later.to_be_bytes());
+        prop_assert!(is_keep_alive(&frame) && stamp(&mut frame, Nanos(later)));
         let found = KeepAlive::decode(&frame, &KEY, sent.instance);
         prop_assert_eq!(found, Ok(KeepAlive { transmit: Nanos(later), ..sent }));
     }
@@ -59,6 +59,8 @@ proptest! {
         let frame = sent.encode(&KEY);
         let cut = KeepAlive::decode(&frame[..length], &KEY, sent.instance);
         prop_assert_eq!(cut, Err(KeepAliveFault::Malformed));
+        let has_place = length >= TRANSMIT_TIME_OFFSET + 8;
+        prop_assert_eq!(stamp(&mut frame[..length].to_vec(), Nanos(1)), has_place);
         prop_assert!(KeepAlive::decode(&noise, &KEY, sent.instance).is_err());
     }
 

@@ -8,5 +8,6 @@ mod keep_alive;
 mod limits;
 mod other_reader;
 mod parse;
+mod probe;
 mod restrictions;
 mod steering;

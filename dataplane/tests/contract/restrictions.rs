@@ -129,8 +129,8 @@ fn text_allows(table: &Table, entry: &Entry) -> bool {
 fn value(field: Field) -> BoxedStrategy<u128> {
     let all = all_ones(field.bits);
     let edges = [
-        0, 1, 2, 3, 4, 15, 511, 512, 0x5ff, 0x600, 1023, 4095, 4096, 0x0800, 0x86dd, 0x8847, 0x8848, 0x8864,
-        0x88b5, 0x88b6, 0xffff,
+        0, 1, 2, 3, 4, 11, 12, 13, 14, 15, 511, 512, 0x5ff, 0x600, 1023, 4095, 4096, 0x0800, 0x86dd, 0x8847,
+        0x8848, 0x8864, 0x88b5, 0x88b6, 0xffff,
     ];
     let fitting: Vec<u128> = edges.into_iter().filter(|edge| *edge <= all).collect();
     prop_oneof![3 => select(fitting), 1 => any::<u128>().prop_map(move |value| value & all)].boxed()
@@ -225,4 +225,8 @@ fn what_is_refused_names_field_value_and_what_would_be_right() {
     says(steering(&[0, 0x0800, 0]), &["tpid", "2048", "0x0600"]);
     says(steering(&[1, 0x8100, 4096]), &["base_vid", "4096", "4095"]);
     says(steering(&[2, 0x8100, 1]), &["mode", "2", "dot1q"]);
+    let bucket = [(1, Condition::Exact(0)), (2, Condition::Exact(7))];
+    says(refused(0x0200_0006, 0x0100_001a, &bucket, &[9]), &["reason", "9", "core-down", "shed"]);
+    let backup = |mask| refused(0x0200_0005, 0x0100_0019, &[(1, Condition::Exact(0))], &[0, mask, 1]);
+    says(backup(1000), &["unit_backup", "bucket_mask", "1000", "power of two"]);
 }

@@ -63,7 +63,7 @@ impl Follower {
             match event {
                 Event::Pair(t) => assert_eq!(self.pairs.insert(t.pair, t.to), Some(t.from), "{event:?}"),
                 Event::Unit(t) => assert_eq!(self.units.insert(t.unit, t.to), Some(t.from), "{event:?}"),
-                Event::Suspicion(_) | Event::Cabling(_) => {}
+                Event::Core(_) | Event::Hold(_) | Event::Suspicion(_) | Event::Cabling(_) => {}
             }
         }
     }
@@ -164,9 +164,9 @@ proptest! {
                 4 => {
                     for (_, probe) in rig.sent.iter().rev().take(3) {
                         // Of a pair removed meanwhile: unknown, as it should be.
-                        let _ = rig.supervision.probe_unsent(probe.pair, probe.direction, probe.sequence);
+                        let _ = rig.supervision.probe_unsent(*probe);
                         let why = Rejection::WrongPair(PairKey(9));
-                        let _ = rig.supervision.probe_rejected(probe.pair, probe.direction, why, rig.now);
+                        let _ = rig.supervision.probe_rejected(probe.pair, probe.kind, probe.direction, why, rig.now);
                     }
                 }
                 5 => rig.poll(),
@@ -180,7 +180,7 @@ proptest! {
         let mut seen = BTreeSet::new();
         for (_, probe) in &rig.sent {
             prop_assert!(
-                seen.insert((probe.pair, probe.direction, probe.sequence)),
+                seen.insert((probe.pair, probe.kind, probe.direction, probe.sequence)),
                 "sent twice: {probe:?}"
             );
         }

@@ -20,7 +20,8 @@ fn buckets(entries: &[Entry]) -> Vec<(u8, u16, u16, u8)> {
         .iter()
         .filter_map(|entry| match TableEntry::parse(entry).unwrap() {
             TableEntry::Bucket(bucket) => {
-                Some((bucket.unit.0, bucket.bucket.0, bucket.pair.0, bucket.core.0))
+                let (pair, core) = bucket.forwarding.serving()?;
+                Some((bucket.unit.0, bucket.bucket.0, pair.0, core.0))
             }
             _ => None,
         })

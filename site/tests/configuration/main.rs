@@ -7,6 +7,7 @@ mod generate;
 mod numbers;
 mod refusals;
 mod shape;
+mod shares;
 mod warnings;
 mod watching;
 

@@ -1,12 +1,13 @@
-//! The path of keep-alives: one socket that receives them from every pair port, and one that sends them. No
-//! queue is shared with data.
+//! The path of keep-alives, plain and steered: one socket that receives them from every pair port, and one that sends
+//! them. No queue is shared with data.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use dataplane::Nanos;
-use dataplane::keepalive::{KEEP_ALIVE_ETHERTYPE, TRANSMIT_TIME_OFFSET};
+use dataplane::keepalive::stamp;
+use dataplane::steering::{STEERING_HEADER, STEERING_OFFSET};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
@@ -14,7 +15,7 @@ use nix::time::{ClockId, clock_gettime};
 use super::error::IoError;
 use super::interface::{Interface, InterfaceIndex};
 use super::socket::{PacketSocket, link_address};
-use super::{KeepAliveReceiver, KeepAliveSender, filter};
+use super::{KeepAliveReceiver, KeepAliveSender, ProbeHeaders, filter};
 
 /// Keep-alives read by one system call.
 const BATCH: usize = 32;
@@ -22,8 +23,8 @@ const BATCH: usize = 32;
 const BATCHES: usize = 8;
 /// Bytes of a frame that are handed over at most; what follows is padding.
 const FRAME: usize = 256;
-/// Words of control messages: one time stamp needs four.
-const CONTROL: usize = 8;
+/// Words of control messages: one time stamp needs four, what the kernel says of a frame's tag five.
+const CONTROL: usize = 12;
 /// Frames that may wait: some ten thousand keep-alives.
 const RECEIVE_BUFFER: libc::c_int = 8 << 20;
 /// How much later than its stamp a frame may reach the socket.
@@ -31,7 +32,7 @@ const TO_SOCKET: i64 = 1_000_000;
 /// A change of the clocks' difference beyond what reading them one after the other explains: a step.
 const STEP: i64 = 100_000;
 
-/// Opens both halves on pair ports by name, for the calling thread's network namespace. An interface that is
+/// Opens both halves on pair ports by name, for plain keep-alives alone and for the calling thread's network namespace. An interface that is
 /// created anew is another one: open the path again.
 ///
 /// # Errors
@@ -40,7 +41,7 @@ pub fn open<Name: AsRef<str>>(
     interfaces: &[Name],
 ) -> Result<(PacketKeepAliveSender, PacketKeepAliveReceiver), IoError> {
     let names: Vec<&str> = interfaces.iter().map(AsRef::as_ref).collect();
-    let receiver = receiver(&names)?;
+    let receiver = receiver(&names, &ProbeHeaders::default())?;
     Ok((sender(&names)?, receiver))
 }
 
@@ -57,21 +58,16 @@ pub fn sender(interfaces: &[&str]) -> Result<PacketKeepAliveSender, IoError> {
     if let Err(error) = socket.bypass_qdisc() {
         tracing::debug!(interfaces = %all, %error, "keep-alives pass the queueing discipline");
     }
-    let ways = found
-        .into_iter()
-        .map(|interface| Way {
-            address: link_address(KEEP_ALIVE_ETHERTYPE, Some(interface.index)),
-            name: interface.name,
-        })
-        .collect();
+    let ways =
+        found.into_iter().map(|interface| Way { index: interface.index, name: interface.name }).collect();
     Ok(PacketKeepAliveSender { socket, ways })
 }
 
-/// Opens the receiving half, likewise.
+/// Opens the receiving half, likewise; for probes with these steering headers too.
 ///
 /// # Errors
 /// As [`open`].
-pub fn receiver(interfaces: &[&str]) -> Result<PacketKeepAliveReceiver, IoError> {
+pub fn receiver(interfaces: &[&str], probes: &ProbeHeaders) -> Result<PacketKeepAliveReceiver, IoError> {
     let all = interfaces.join(", ");
     let say = |doing| {
         let all = &all;
@@ -81,6 +77,7 @@ pub fn receiver(interfaces: &[&str]) -> Result<PacketKeepAliveReceiver, IoError>
     socket.ignore_outgoing().map_err(say("leave outgoing frames out"))?;
     socket.set_receive_buffer(RECEIVE_BUFFER).map_err(say("enlarge the receive buffer"))?;
     socket.stamp_arrivals().map_err(say("stamp arrivals"))?;
+    socket.tell_tags().map_err(say("learn of tags"))?;
     let clocks = Clocks::read();
     let mut receiver = PacketKeepAliveReceiver {
         socket,
@@ -90,7 +87,7 @@ pub fn receiver(interfaces: &[&str]) -> Result<PacketKeepAliveReceiver, IoError>
         offset: clocks.offset(),
     };
     // Filters it, so that it holds nothing of other interfaces.
-    receiver.listen(interfaces)?;
+    receiver.listen(interfaces, probes)?;
     receiver.socket.bind(libc::ETH_P_ALL as u16, None).map_err(say("bind a packet socket"))?;
     Ok(receiver)
 }
@@ -107,7 +104,7 @@ pub struct PacketKeepAliveSender {
 
 struct Way {
     name: String,
-    address: libc::sockaddr_ll,
+    index: InterfaceIndex,
 }
 
 impl KeepAliveSender for PacketKeepAliveSender {
@@ -118,14 +115,14 @@ impl KeepAliveSender for PacketKeepAliveSender {
             .get(interface)
             .ok_or_else(|| invalid(format!("keep-alive by interface {interface} of {}", self.ways.len())))?;
         let length = frame.len();
-        let place = frame
-            .get_mut(TRANSMIT_TIME_OFFSET..)
-            .and_then(|rest| rest.first_chunk_mut())
-            .ok_or_else(|| invalid(format!("keep-alive of {length} bytes has no transmit time")))?;
+        let ethertype = frame.get(12..14).and_then(|bytes| bytes.first_chunk()).copied();
+        let address = link_address(ethertype.map_or(0, u16::from_be_bytes), Some(way.index));
         let now = monotonic();
-        *place = now.0.to_be_bytes();
+        if !stamp(frame, now) {
+            return Err(invalid(format!("keep-alive of {length} bytes has no transmit time")));
+        }
         self.socket
-            .send_to(frame, &way.address)
+            .send_to(frame, &address)
             .map_err(|error| io::Error::new(error.kind(), format!("keep-alive by {}: {error}", way.name)))?;
         Ok(now)
     }
@@ -146,17 +143,30 @@ pub struct PacketKeepAliveReceiver {
 /// What the kernel writes for one frame.
 #[derive(Clone, Copy)]
 struct Arrival {
-    frame: [u8; FRAME],
+    /// The frame, behind room for the tag that the kernel took out of it.
+    frame: [u8; STEERING_HEADER + FRAME],
     control: [u64; CONTROL],
     address: libc::sockaddr_ll,
     length: usize,
     /// ns of `CLOCK_REALTIME`.
     stamp: Option<i64>,
+    /// What the kernel took out.
+    tag: Option<[u8; STEERING_HEADER]>,
 }
 
 impl Arrival {
+    /// The frame as it was on the wire.
+    fn whole(&mut self) -> &[u8] {
+        let Some(tag) = self.tag.filter(|_| self.length >= STEERING_OFFSET) else {
+            return &self.frame[STEERING_HEADER..STEERING_HEADER + self.length];
+        };
+        self.frame.copy_within(STEERING_HEADER..STEERING_HEADER + STEERING_OFFSET, 0);
+        self.frame[STEERING_OFFSET..STEERING_OFFSET + STEERING_HEADER].copy_from_slice(&tag);
+        &self.frame[..STEERING_HEADER + self.length]
+    }
+
     const EMPTY: Arrival = Arrival {
-        frame: [0; FRAME],
+        frame: [0; STEERING_HEADER + FRAME],
         control: [0; CONTROL],
         address: libc::sockaddr_ll {
             sll_family: 0,
@@ -169,6 +179,7 @@ impl Arrival {
         },
         length: 0,
         stamp: None,
+        tag: None,
     };
 }
 
@@ -200,7 +211,7 @@ impl PacketKeepAliveReceiver {
         // SAFETY: as above.
         let mut messages: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
         for ((arrival, vector), message) in self.storage.iter_mut().zip(&mut vectors).zip(&mut messages) {
-            vector.iov_base = arrival.frame.as_mut_ptr().cast();
+            vector.iov_base = arrival.frame[STEERING_HEADER..].as_mut_ptr().cast();
             vector.iov_len = FRAME;
             let header = &mut message.msg_hdr;
             header.msg_name = (&raw mut arrival.address).cast();
@@ -231,14 +242,14 @@ impl PacketKeepAliveReceiver {
         let count = count.unsigned_abs() as usize;
         for (arrival, message) in self.storage.iter_mut().zip(&messages).take(count) {
             arrival.length = (message.msg_len as usize).min(FRAME);
-            arrival.stamp = stamp(&message.msg_hdr);
+            (arrival.stamp, arrival.tag) = said(&message.msg_hdr);
         }
         Ok(count)
     }
 }
 
 impl KeepAliveReceiver for PacketKeepAliveReceiver {
-    fn listen(&mut self, interfaces: &[&str]) -> Result<(), IoError> {
+    fn listen(&mut self, interfaces: &[&str], probes: &ProbeHeaders) -> Result<(), IoError> {
         let found = find(interfaces)?;
         let is_new = |index: InterfaceIndex| !self.order.iter().any(|(known, _)| *known == index);
         let mut joined = Vec::new();
@@ -252,11 +263,11 @@ impl KeepAliveReceiver for PacketKeepAliveReceiver {
                 Ok(())
             })
             .and_then(|()| {
-                // Those of other interfaces must not take the room of ours, and tagged ones are ordinary frames: an
-                // appliance that tags them loses data too. Only a socket for every protocol is told of the tag; one
-                // for the EtherType gets the frame when the tag is forgotten.
+                // Those of other interfaces must not take the room of ours, and plain ones behind a tag are ordinary
+                // frames: an appliance that tags them loses data too. Only a socket for every protocol is told of the
+                // tag; one for the EtherType gets the frame when the tag is forgotten.
                 let indices = found.iter().map(|interface| interface.index);
-                let mut program = filter::untagged_from(KEEP_ALIVE_ETHERTYPE, indices);
+                let mut program = filter::keep_alives(probes, indices);
                 let say = |error| IoError::from_system(&interfaces.join(", "), "filter keep-alives", error);
                 self.socket.attach_filter(&mut program).map_err(say)
             });
@@ -289,7 +300,7 @@ impl KeepAliveReceiver for PacketKeepAliveReceiver {
             let clocks = Clocks::read();
             let stepped = (clocks.offset() - self.offset).abs() > STEP;
             self.offset = clocks.offset();
-            for arrival in self.storage.iter().take(count) {
+            for arrival in self.storage.iter_mut().take(count) {
                 let index = InterfaceIndex(arrival.address.sll_ifindex.unsigned_abs());
                 if arrival.address.sll_pkttype == libc::PACKET_OUTGOING {
                     continue;
@@ -299,7 +310,7 @@ impl KeepAliveReceiver for PacketKeepAliveReceiver {
                 };
                 let stamp = arrival.stamp.filter(|_| !stepped);
                 let received = clocks.arrival(stamp, self.seen_empty - TO_SOCKET);
-                take(self.order[found].1, &arrival.frame[..arrival.length], received);
+                take(self.order[found].1, arrival.whole(), received);
                 taken += 1;
             }
             if count < BATCH {
@@ -311,8 +322,9 @@ impl KeepAliveReceiver for PacketKeepAliveReceiver {
     }
 }
 
-/// The time stamp among the control messages, ns.
-fn stamp(header: &libc::msghdr) -> Option<i64> {
+/// What the control messages say: the time stamp, ns, and the tag that the kernel took out.
+fn said(header: &libc::msghdr) -> (Option<i64>, Option<[u8; STEERING_HEADER]>) {
+    let (mut stamp, mut tag) = (None, None);
     // SAFETY: the header is as recvmmsg left it, its control buffer alive and of the length it says; the macros
     // stay inside.
     unsafe {
@@ -320,12 +332,27 @@ fn stamp(header: &libc::msghdr) -> Option<i64> {
         while !at.is_null() {
             if (*at).cmsg_level == libc::SOL_SOCKET && (*at).cmsg_type == libc::SCM_TIMESTAMPNS {
                 let time = libc::CMSG_DATA(at).cast::<libc::timespec>().read_unaligned();
-                return Some(time.tv_sec * 1_000_000_000 + time.tv_nsec);
+                stamp = Some(time.tv_sec * 1_000_000_000 + time.tv_nsec);
+            }
+            if (*at).cmsg_level == libc::SOL_PACKET && (*at).cmsg_type == libc::PACKET_AUXDATA {
+                tag = taken_out(&libc::CMSG_DATA(at).cast::<libc::tpacket_auxdata>().read_unaligned());
             }
             at = libc::CMSG_NXTHDR(header, at);
         }
     }
-    None
+    (stamp, tag)
+}
+
+/// The tag that the kernel took out of a frame.
+fn taken_out(auxiliary: &libc::tpacket_auxdata) -> Option<[u8; STEERING_HEADER]> {
+    let has = |flag| auxiliary.tp_status & flag != 0;
+    if !has(libc::TP_STATUS_VLAN_VALID) {
+        return None;
+    }
+    let tpid =
+        if has(libc::TP_STATUS_VLAN_TPID_VALID) { auxiliary.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
+    let ([t0, t1], [c0, c1]) = (tpid.to_be_bytes(), auxiliary.tp_vlan_tci.to_be_bytes());
+    Some([t0, t1, c0, c1])
 }
 
 /// Both clocks at one moment, ns.

@@ -27,6 +27,7 @@ use dataplane::Nanos;
 
 pub use claim::Claim;
 pub use error::IoError;
+pub use filter::ProbeHeaders;
 pub use port::{Backend, Notice, Port, open};
 
 /// Smallest MTU of a port: what every IPv4 link carries (RFC 791).
@@ -115,7 +116,7 @@ pub trait Sender: Send {
 /// Where keep-alives leave, apart from data: nothing of a data queue stands in their way.
 pub trait KeepAliveSender: Send {
     /// Sends a keep-alive by the interface of this index in the list that the path was opened with,
-    /// writing the transmit time into it at the last moment. The time written (`CLOCK_MONOTONIC`).
+    /// plain or steered, writing the transmit time into it at the last moment. The time written (`CLOCK_MONOTONIC`).
     ///
     /// # Errors
     /// What the kernel says, naming the interface.
@@ -124,11 +125,12 @@ pub trait KeepAliveSender: Send {
 
 /// Where keep-alives arrive, apart from data.
 pub trait KeepAliveReceiver: Send {
-    /// Listens on these interfaces in place of those before. On those that stay nothing is lost meanwhile.
+    /// Listens on these interfaces in place of those before, for plain keep-alives and for frames with these steering
+    /// headers. On those that stay nothing is lost meanwhile.
     ///
     /// # Errors
     /// A missing interface, or what the kernel says; it listens where it did then.
-    fn listen(&mut self, interfaces: &[&str]) -> Result<(), IoError>;
+    fn listen(&mut self, interfaces: &[&str], probes: &ProbeHeaders) -> Result<(), IoError>;
 
     /// Waits at most `timeout` and hands over keep-alives that have arrived: index of the interface in the list
     /// that it listens on, frame, receive time (`CLOCK_MONOTONIC`). How many.

@@ -99,6 +99,11 @@ impl PacketSocket {
         self.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1)
     }
 
+    /// Every frame carries the tag that the kernel took out of it.
+    pub(super) fn tell_tags(&self) -> io::Result<()> {
+        self.set(libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)
+    }
+
     /// Receives what the program lets through (classic BPF) from now on.
     pub(super) fn attach_filter(&self, program: &mut [libc::sock_filter]) -> io::Result<()> {
         let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };

@@ -9,7 +9,7 @@ use p4runtime::server::{Delivery, Inbound};
 use tonic::Code;
 
 use super::Shared;
-use crate::packet_io::PacketOutFault;
+use crate::packet_io::{PacketOutFault, Sent};
 
 impl PacketOutFault {
     fn code(&self) -> Code {
@@ -80,7 +80,12 @@ impl Shared {
             return Some(missing.stream_error(packet));
         };
         match way.send(port, packet.payload.clone()) {
-            Ok(()) => None,
+            Ok(Sent::Out) => None,
+            Ok(Sent::Back { port, frame, received }) => {
+                // Where the primary does not read them its probes are late, and it says so.
+                let _ = self.packet_in(port, &frame, received);
+                None
+            }
             Err(error) => refuse(error.code(), error.to_string(), packet),
         }
     }

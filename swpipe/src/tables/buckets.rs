@@ -1,18 +1,14 @@
-//! `buckets`: pair and core of every bucket.
+//! `buckets`: pair and core of every bucket, or what else becomes of its share.
 
 use std::sync::Arc;
 
-use dataplane::tables::BucketEntry;
-use dataplane::{BucketIndex, Core, PairId, UnitId};
+use dataplane::tables::{BucketEntry, BucketForwarding};
+use dataplane::{BucketIndex, UnitId};
 
-#[derive(Clone, Copy)]
-struct Cell {
-    pair: u16,
-    core: u8,
-    present: bool,
-}
+type Cell = Option<BucketForwarding>;
 
-const ABSENT: Cell = Cell { pair: 0, core: 0, present: false };
+// A million buckets are 4 MiB.
+const _: () = assert!(size_of::<Cell>() == 4);
 
 /// Buckets of every unit; units that a change does not touch are shared with the previous snapshot.
 #[derive(Clone)]
@@ -28,21 +24,19 @@ impl Buckets {
     /// `None` where the bucket has no entry.
     #[inline(always)]
     #[must_use]
-    pub fn serving(&self, unit: UnitId, bucket: BucketIndex) -> Option<(PairId, Core)> {
-        let cell = self.0.get(unit.index())?.get(bucket.index())?;
-        cell.present.then_some((PairId(cell.pair), Core(cell.core)))
+    pub fn forwarding(&self, unit: UnitId, bucket: BucketIndex) -> Option<BucketForwarding> {
+        self.0.get(unit.index())?.get(bucket.index()).copied().flatten()
     }
 
     pub(super) fn set(&mut self, entry: &BucketEntry) {
-        let cell = Cell { pair: entry.pair.0, core: entry.core.0, present: true };
         if let Some(unit) = self.0.get_mut(entry.unit.index()) {
             let cells = Arc::make_mut(unit);
             let index = entry.bucket.index();
             if cells.len() <= index {
-                cells.resize((index + 1).next_power_of_two(), ABSENT);
+                cells.resize((index + 1).next_power_of_two(), None);
             }
             if let Some(slot) = cells.get_mut(index) {
-                *slot = cell;
+                *slot = Some(entry.forwarding);
             }
         }
     }
@@ -51,7 +45,7 @@ impl Buckets {
         if let Some(unit) = self.0.get_mut(entry.unit.index())
             && let Some(slot) = Arc::make_mut(unit).get_mut(entry.bucket.index())
         {
-            *slot = ABSENT;
+            *slot = None;
         }
     }
 }

@@ -1,12 +1,12 @@
-//! `links`: the port of each side of a link, for frames that come back.
+//! `links`: where frames of a link index go when they come back.
 
 use dataplane::schema::counters::LINKS;
-use dataplane::tables::LinkEntry;
-use dataplane::{LinkIndex, PortId, Side};
+use dataplane::tables::{LinkEntry, LinkForwarding};
+use dataplane::{LinkIndex, Side};
 
-/// Ports of every link.
+/// Both sides of every link index.
 #[derive(Clone)]
-pub struct Links(Vec<[Option<PortId>; 2]>);
+pub struct Links(Vec<[Option<LinkForwarding>; 2]>);
 
 impl Default for Links {
     fn default() -> Self {
@@ -15,10 +15,10 @@ impl Default for Links {
 }
 
 impl Links {
-    /// The link's port of one side.
+    /// What one side of a link index is for; `None` where no link has it.
     #[inline(always)]
     #[must_use]
-    pub fn port(&self, link: LinkIndex, side: Side) -> Option<PortId> {
+    pub fn forwarding(&self, link: LinkIndex, side: Side) -> Option<LinkForwarding> {
         let [lan, wan] = self.0.get(link.index())?;
         match side {
             Side::Lan => *lan,
@@ -26,17 +26,23 @@ impl Links {
         }
     }
 
-    fn write(&mut self, entry: &LinkEntry, port: Option<PortId>) {
+    /// Indices that frames to the controller name, ascending.
+    pub fn of_controller(&self) -> impl Iterator<Item = LinkIndex> {
+        let indices = (0..=u8::MAX).map(LinkIndex).zip(&self.0);
+        indices.filter(|(_, sides)| sides.contains(&Some(LinkForwarding::Controller))).map(|(index, _)| index)
+    }
+
+    fn write(&mut self, entry: &LinkEntry, forwarding: Option<LinkForwarding>) {
         if let Some([lan, wan]) = self.0.get_mut(entry.link.index()) {
             match entry.side {
-                Side::Lan => *lan = port,
-                Side::Wan => *wan = port,
+                Side::Lan => *lan = forwarding,
+                Side::Wan => *wan = forwarding,
             }
         }
     }
 
     pub(super) fn set(&mut self, entry: &LinkEntry) {
-        self.write(entry, Some(entry.port));
+        self.write(entry, Some(entry.forwarding));
     }
 
     pub(super) fn clear(&mut self, entry: &LinkEntry) {

@@ -40,13 +40,13 @@ pub struct Snapshot {
     pub rules: Arc<Rules>,
     /// Method, bucket mask and state of units.
     pub units: Arc<Units>,
-    /// Pair and core of buckets.
+    /// Pair and core of buckets, or what else becomes of them.
     pub buckets: Arc<Buckets>,
     /// Whether pairs carry traffic.
     pub pair_states: Arc<PairStates>,
     /// Ports of pairs.
     pub pair_ports: Arc<PairPorts>,
-    /// Ports of links.
+    /// Where frames of links go when they come back.
     pub links: Arc<Links>,
     /// Longest frames.
     pub mtus: Arc<PortMtus>,

@@ -21,7 +21,9 @@ pub fn links_of(entries: &[Entry]) -> BTreeMap<usize, PortId> {
     entries
         .iter()
         .filter_map(|entry| match TableEntry::parse(entry) {
-            Ok(TableEntry::Link(link)) => Some((counters::link_out(link.link, link.side), link.port)),
+            Ok(TableEntry::Link(link)) => {
+                Some((counters::link_out(link.link, link.side), link.forwarding.port()?))
+            }
             _ => None,
         })
         .collect()
@@ -59,7 +61,7 @@ pub fn without_steering_header(mut counts: Counts, links: &BTreeMap<usize, PortI
 
 #[cfg(test)]
 mod tests {
-    use dataplane::tables::LinkEntry;
+    use dataplane::tables::{LinkEntry, LinkForwarding};
     use dataplane::{LinkIndex, PairId, Side};
     use swpipe::counters::Count;
 
@@ -68,7 +70,8 @@ mod tests {
     #[test]
     fn a_frame_that_came_back_is_counted_as_it_is_on_the_link() {
         let port = PortId(8);
-        let entries = [LinkEntry { link: LinkIndex(3), side: Side::Wan, port }.entry()];
+        let forwarding = LinkForwarding::Port(port);
+        let entries = [LinkEntry { link: LinkIndex(3), side: Side::Wan, forwarding }.entry()];
         let returned = counters::pair_verdict(PairId(2), Reason::Returned);
         let cells = [
             (counters::VERDICTS.id, Reason::Returned.slot()),

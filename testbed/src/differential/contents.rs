@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use dataplane::entry::Entry;
 use dataplane::frame::ETHERNET_HEADER;
 use dataplane::tables::{
-    BucketEntry, CloneSessionEntry, FORBIDDEN_TPIDS, LinkEntry, PairForwarding, PairPortEntry,
-    PairStateEntry, PortEntry, PortMtuEntry, PortRole, SteeringEntry, UnitEntry, UnitMode,
+    BucketBypass, BucketEntry, BucketForwarding, CloneSessionEntry, FORBIDDEN_TPIDS, LinkEntry,
+    LinkForwarding, PairForwarding, PairPortEntry, PairStateEntry, PortEntry, PortMtuEntry, PortRole,
+    SteeringEntry, UnitEntry, UnitMode,
 };
 use dataplane::{
     BucketIndex, BucketTable, Core, LinkIndex, Method, PairId, PortId, Side, SteeringMode, UnitId, UnitShape,
@@ -42,6 +43,8 @@ pub struct Contents {
 struct Draw<'d> {
     rng: &'d mut Rng,
     free: Vec<PortId>,
+    /// Buckets that have an entry.
+    written: BTreeSet<(UnitId, u16)>,
     contents: Contents,
 }
 
@@ -60,13 +63,13 @@ impl Contents {
             unknown_ports: Vec::new(),
             links: Vec::new(),
         };
-        let mut draw = Draw { rng, free, contents };
+        let mut draw = Draw { rng, free, written: BTreeSet::new(), contents };
         draw.steering();
         draw.links();
         let pairs = draw.pairs();
         let units = draw.units(&pairs, frames);
         draw.mtus(frames);
-        let Draw { rng, free, mut contents } = draw;
+        let Draw { rng, free, mut contents, .. } = draw;
         contents.entries.extend(rules::draw(rng, &contents.links, &units, frames));
         contents.unknown_ports = free.into_iter().take(4).collect();
         contents
@@ -117,18 +120,30 @@ impl Draw<'_> {
     }
 
     fn links(&mut self) {
+        let probes = LinkIndex(self.rng.any([255, 255, 0, 77]));
         let room = (self.free.len() as u64 / 4).min(8);
         let count = self.rng.between(1, room.max(1));
         for link in distinct(self.rng, count, 256, &[0, 255]) {
             let link = LinkIndex(link as u8);
-            let (Some(lan), Some(wan)) = (self.free.pop(), self.free.pop()) else { return };
+            if link == probes {
+                continue;
+            }
+            let (Some(lan), Some(wan)) = (self.free.pop(), self.free.pop()) else { break };
             self.contents.links.push(link);
             for (side, port, peer) in [(Side::Lan, lan, wan), (Side::Wan, wan, lan)] {
                 self.contents.link_ports.push(port);
                 self.put(PortEntry { port, role: PortRole::Link { link, side, peer } }.entry());
                 if !self.rng.chance(1, 15) {
-                    self.put(LinkEntry { link, side, port }.entry());
+                    let forwarding = LinkForwarding::Port(port);
+                    self.put(LinkEntry { link, side, forwarding }.entry());
                 }
+            }
+        }
+        // Probes of the controller come back by an index that no link has; frames name it as they do a link's.
+        self.contents.links.push(probes);
+        for side in Side::BOTH {
+            if !self.rng.chance(1, 15) {
+                self.put(LinkEntry { link: probes, side, forwarding: LinkForwarding::Controller }.entry());
             }
         }
     }
@@ -182,21 +197,23 @@ impl Draw<'_> {
         let units: Vec<UnitId> =
             distinct(self.rng, count, 256, &[0, 255]).into_iter().map(|unit| UnitId(unit as u8)).collect();
         for unit in &units {
-            let kind = self.rng.weighted(&[68, 16, 8, 8]);
-            let mode = match kind {
-                0 | 1 => UnitMode::Balance {
-                    method: self.rng.any(Method::ALL),
-                    bucket_mask: ((1u32
-                        << self.rng.weighted(&[1, 1, 2, 4, 8, 8, 8, 4, 3, 0, 2, 0, 0, 0, 0, 0, 2]))
-                        - 1) as u16,
-                    primary: kind == 1,
-                },
-                2 => UnitMode::Bypass,
-                _ => continue, // a unit that nobody wrote
+            let kind = self.rng.weighted(&[58, 16, 8, 8, 10]);
+            let method = self.rng.any(Method::ALL);
+            let bits = self.rng.weighted(&[1, 1, 2, 4, 8, 8, 8, 4, 3, 0, 2, 0, 0, 0, 0, 0, 2]);
+            let bucket_mask = ((1u32 << bits) - 1) as u16;
+            // Whose buckets: in a backup unit another's, its own among them, or one that nobody wrote.
+            let other = UnitId(self.rng.next_u64() as u8);
+            let known = self.rng.pick(&units).copied().filter(|_| !self.rng.chance(1, 8));
+            let other = known.unwrap_or(other);
+            let (mode, of) = match kind {
+                0 | 1 => (UnitMode::Balance { method, bucket_mask, primary: kind == 1 }, Some(*unit)),
+                2 => (UnitMode::Bypass, None),
+                3 => continue, // a unit that nobody wrote
+                _ => (UnitMode::Backup { method, bucket_mask, unit: other }, Some(other)),
             };
             self.put(UnitEntry { unit: *unit, mode }.entry());
-            if let UnitMode::Balance { method, bucket_mask, .. } = mode {
-                self.buckets(*unit, method, bucket_mask, pairs, frames);
+            if let Some(of) = of {
+                self.buckets(of, method, bucket_mask, pairs, frames);
             }
         }
         units
@@ -220,7 +237,7 @@ impl Draw<'_> {
             buckets.extend((0..16).map(|_| self.rng.next_u64() as u16 & mask));
         }
         for bucket in buckets {
-            if self.rng.chance(1, 14) {
+            if self.rng.chance(1, 14) || !self.written.insert((unit, bucket)) {
                 continue;
             }
             // A pair that has neither ports nor a state now and then.
@@ -228,7 +245,13 @@ impl Draw<'_> {
             let pair =
                 if self.rng.chance(1, 40) { odd } else { self.rng.pick(pairs).copied().unwrap_or(odd) };
             let core = Core(self.rng.next_u64() as u8);
-            self.put(BucketEntry { unit, bucket: BucketIndex(bucket), pair, core }.entry());
+            let forwarding = match self.rng.weighted(&[84, 5, 5, 6]) {
+                0 => BucketForwarding::Pair { pair, core },
+                1 => BucketForwarding::Bypass(BucketBypass::CoreDown),
+                2 => BucketForwarding::Bypass(BucketBypass::Shed),
+                _ => BucketForwarding::Drop,
+            };
+            self.put(BucketEntry { unit, bucket: BucketIndex(bucket), forwarding }.entry());
         }
     }
 
@@ -240,7 +263,11 @@ impl Draw<'_> {
         let Ok(table) = BucketTable::build(&shape) else { return };
         for (bucket, (pair, core)) in (0..).zip(table.home()) {
             let Ok(pair) = pair.parse().map(PairId) else { continue };
-            self.put(BucketEntry { unit, bucket: BucketIndex(bucket), pair, core }.entry());
+            if !self.written.insert((unit, bucket)) {
+                continue;
+            }
+            let forwarding = BucketForwarding::Pair { pair, core };
+            self.put(BucketEntry { unit, bucket: BucketIndex(bucket), forwarding }.entry());
         }
     }
 
