@@ -263,9 +263,6 @@ pub struct Pair {
     /// Of the frames sent to the appliance those by its WAN port: what comes down to the LAN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<Count>,
-    /// Seconds for which a damped pair is still held; none where it is not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held_seconds: Option<u64>,
     /// Average time-on-path, ns.
     pub lan_to_wan_ns: Option<u64>,
     /// Average time-on-path, ns.

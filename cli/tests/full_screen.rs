@@ -75,12 +75,23 @@ fn trouble_is_as_recorded() {
     reading.balancer.data_plane = "lost".into();
     reading.balancer.data_plane_reason = Some("connection refused".into());
     reading.balancer.units[0].pairs[1].state = "held".into();
-    reading.balancer.units[0].pairs[1].held_seconds = Some(42);
+    let hold = |until: &str, trial| Some(api::Hold { until: until.into(), down: 2, trial });
+    reading.balancer.units[0].pairs[1].hold = hold("2026-11-30T00:55:32Z", false);
+    reading.balancer.units[0].pairs[1].cores_down = vec![3, 5];
+    reading.balancer.units[0].pairs[0].state = "held".into();
+    reading.balancer.units[0].pairs[0].hold = hold("2026-11-30T00:54:00Z", true);
+    reading.balancer.units[0].served_by = Some("spare-unit".into());
+    reading.balancer.units[0].shed = 10;
     reading.news.missed = 7;
     figures.read(reading);
     figures.lose(at(91), "cannot reach sluiced".into());
     figures.lose(at(92), "cannot reach sluiced".into());
-    recorded("monitor-troubled", &drawn(&figures, &mut View::default(), (80, 24)));
+    let mut view = View::default();
+    recorded("monitor-troubled", &drawn(&figures, &mut view, (80, 24)));
+    view.press(Key::Down, &figures);
+    view.press(Key::Down, &figures);
+    let text = drawn(&figures, &mut view, (120, 24));
+    assert!(text.contains("main/f1-2: held 42s, cores 3,5 down, "), "{text}");
 }
 
 #[test]

@@ -200,9 +200,15 @@ impl Events {
             .collect()
     }
 
-    /// Events behind `after` that are wanted, oldest first, the newest `last` of them.
+    /// Events behind `after`, oldest first, the newest `last` of them.
     #[must_use]
-    pub fn list(&self, after: u64, last: Option<usize>, filter: &EventFilter) -> Vec<Event> {
+    pub fn list(&self, after: u64, last: Option<usize>) -> Vec<Event> {
+        self.select(after, last, &EventFilter::default())
+    }
+
+    /// Those of [`Events::list`] that are wanted, the newest `last` of them.
+    #[must_use]
+    pub fn select(&self, after: u64, last: Option<usize>, filter: &EventFilter) -> Vec<Event> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).behind(after, last, filter)
     }
 
@@ -239,7 +245,7 @@ mod tests {
         log.log(of(EventKind::Unit, Severity::Error, "main"));
         log.log(of(EventKind::Pair, Severity::Info, "main/f1"));
         log.log(of(EventKind::Pair, Severity::Error, "other/f1"));
-        let list = |last, filter: EventFilter| log.list(0, last, &filter);
+        let list = |last, filter: EventFilter| log.select(0, last, &filter);
         let pairs = EventFilter { kind: Some(EventKind::Pair), ..EventFilter::default() };
         assert_eq!(subjects(&list(None, pairs.clone())), ["main/f1", "main/f1", "other/f1"]);
         // The newest of those that are wanted, not the wanted among the newest.
@@ -247,7 +253,7 @@ mod tests {
         assert_eq!(list(Some(1), mine).iter().map(|event| event.id).collect::<Vec<_>>(), [3]);
         let bad = EventFilter { severity: Some(Severity::Warning), ..EventFilter::default() };
         assert_eq!(subjects(&list(None, bad)), ["main/f1", "main", "other/f1"]);
-        assert_eq!(log.list(3, None, &pairs).len(), 1);
+        assert_eq!(log.select(3, None, &pairs).len(), 1);
     }
 
     #[test]

@@ -212,7 +212,7 @@ impl<T: Target> Desk<T> {
             }
             Request::ShowDrops => serde_json::to_value(self.drops(&view).await?)?,
             Request::ShowEvents { after, last, filter } => {
-                serde_json::to_value(self.events.list(after, last, &filter))?
+                serde_json::to_value(self.events.select(after, last, &filter))?
             }
             Request::FollowEvents { after, filter } => {
                 serde_json::to_value(self.events.since(after, &filter))?

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use api::{Event, Pair, Severity, Unit, UnitMode};
-use humantime::format_rfc3339_seconds;
+use humantime::{format_rfc3339_seconds, parse_rfc3339};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
@@ -103,7 +103,7 @@ pub fn draw(frame: &mut Frame<'_>, figures: &Figures, view: &mut View, looks: Lo
         lines.extend(shown.map(|(number, row)| {
             let line = match row {
                 Row::Unit(unit) => unit_line(unit, figures, view, looks),
-                Row::Pair(unit, pair) => columns.line(unit, pair, figures, looks),
+                Row::Pair(unit, pair) => columns.line(unit, pair, figures, looks, now),
             };
             if number == at { barred(line, width) } else { line }
         }));
@@ -112,7 +112,7 @@ pub fn draw(frame: &mut Frame<'_>, figures: &Figures, view: &mut View, looks: Lo
         }
     }
     lines.resize(usize::from(area.height).saturating_sub(2 + totals.len() + rules + events), Line::default());
-    lines.push(rows.get(at).map_or_else(Line::default, |row| in_full(row, figures, looks)));
+    lines.push(rows.get(at).map_or_else(Line::default, |row| in_full(row, figures, looks, now)));
     lines.extend(totals);
     if events > 0 {
         lines.push(events_rule(figures, looks, width));
@@ -206,7 +206,11 @@ fn mode(mode: UnitMode) -> &'static str {
 
 fn unit_line(unit: &Unit, figures: &Figures, view: &View, looks: Looks) -> Line<'static> {
     let marker = if view.is_collapsed(&unit.name) { "+ " } else { "- " };
-    let tone = if unit.state == "up" { Tone::Good } else { Tone::Bad };
+    let tone = match unit.state.as_str() {
+        "up" => Tone::Good,
+        "bypass" => Tone::Bad,
+        _ => Tone::Warning,
+    };
     let all = if unit.pairs_up == unit.pairs_total { Tone::Plain } else { Tone::Warning };
     let mut spans = vec![
         looks.span(Tone::Heading, format!("{marker}{}", unit.name)),
@@ -220,6 +224,12 @@ fn unit_line(unit: &Unit, figures: &Figures, view: &View, looks: Looks) -> Line<
     if let Some(sent) = figures.sent_by(unit) {
         let share = figures.share_of(unit).map_or_else(String::new, |share| format!(" ({})", percent(share)));
         spans.push(Span::raw(format!(", {} p/s{share}", rate(sent.packets))));
+    }
+    if let Some(other) = &unit.served_by {
+        spans.push(looks.span(Tone::Warning, format!(", served by {other}")));
+    }
+    if unit.shed > 0 {
+        spans.push(looks.span(Tone::Warning, format!(", {}% shed", unit.shed)));
     }
     if !unit.reason.is_empty() {
         spans.push(Span::raw(format!(": {}", harmless(&unit.reason))));
@@ -351,7 +361,14 @@ impl Columns {
         row(cells, looks)
     }
 
-    fn line(&self, unit: &Unit, pair: &Pair, figures: &Figures, looks: Looks) -> Line<'static> {
+    fn line(
+        &self,
+        unit: &Unit,
+        pair: &Pair,
+        figures: &Figures,
+        looks: Looks,
+        now: SystemTime,
+    ) -> Line<'static> {
         let track = figures.track(&unit.name, &pair.name);
         let rate_of = |rate: fn(&Track) -> Option<Rate>| track.and_then(rate);
         let packets = |of: fn(&Track) -> Option<Rate>| maybe(rate_of(of).map(|of| rate(of.packets)));
@@ -359,7 +376,7 @@ impl Columns {
         let cells = self.0.iter().map(|(what, wide)| {
             let text = match what {
                 What::Name => pair.name.clone(),
-                What::State => state(pair),
+                What::State => state(pair, now),
                 What::Buckets => pair.buckets_now.to_string(),
                 What::UpPackets => packets(Track::up),
                 What::UpBits => bits(Track::up),
@@ -376,6 +393,9 @@ impl Columns {
                 What::Reason => maybe(pair.last_reason.clone()),
             };
             let tone = match what {
+                What::State if pair.cores_down.is_empty() => state_tone(&pair.state),
+                // It is up, but not all of it.
+                What::State if pair.state == "up" => Tone::Warning,
                 What::State => state_tone(&pair.state),
                 What::Flaps if pair.flaps > 0 => Tone::Warning,
                 What::Buckets if pair.buckets_now == 0 && pair.buckets_home > 0 => Tone::Warning,
@@ -402,11 +422,23 @@ fn maybe(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".into())
 }
 
-fn state(pair: &Pair) -> String {
-    match pair.held_seconds {
-        Some(seconds) => format!("{} {seconds}s", pair.state),
+/// With what is left of a hold.
+fn state(pair: &Pair, now: SystemTime) -> String {
+    match &pair.hold {
+        Some(hold) if hold.trial => format!("{} trial", pair.state),
+        Some(hold) => {
+            let left = parse_rfc3339(&hold.until).ok().and_then(|until| until.duration_since(now).ok());
+            format!("{} {}s", pair.state, left.map_or(0, |left| left.as_secs_f64().ceil() as u64))
+        }
         None => pair.state.clone(),
     }
+}
+
+/// Worker cores that do not answer.
+fn cores_down(pair: &Pair) -> Option<String> {
+    let cores: Vec<String> = pair.cores_down.iter().map(u8::to_string).collect();
+    let s = if cores.len() == 1 { "" } else { "s" };
+    (!cores.is_empty()).then(|| format!("core{s} {} down", cores.join(",")))
 }
 
 fn history(figures: &Figures, unit: &Unit, pair: &Pair, wide: usize, looks: Looks) -> String {
@@ -415,7 +447,7 @@ fn history(figures: &Figures, unit: &Unit, pair: &Pair, wide: usize, looks: Look
 }
 
 /// What the table has no room for.
-fn in_full(row: &Row<'_>, figures: &Figures, looks: Looks) -> Line<'static> {
+fn in_full(row: &Row<'_>, figures: &Figures, looks: Looks, now: SystemTime) -> Line<'static> {
     let (name, text) = match row {
         Row::Unit(unit) => (
             unit.name.clone(),
@@ -434,7 +466,8 @@ fn in_full(row: &Row<'_>, figures: &Figures, looks: Looks) -> Line<'static> {
         Row::Pair(unit, pair) => {
             let back = figures.track(&unit.name, &pair.name).and_then(Track::back);
             let parts = [
-                Some(state(pair)),
+                Some(state(pair, now)),
+                cores_down(pair),
                 pair.last_reason.clone(),
                 pair.last_change.as_ref().map(|time| format!("at {}", of_day(time))),
                 Some(format!("flaps {}", pair.flaps)),

@@ -117,7 +117,6 @@ pub fn pairs(count: usize) -> Vec<Pair> {
                 rx_bytes: 1_234_000_000_000,
                 up: Some(Count { packets: 1_000_000_000, bytes: 1_000_000_000_000 }),
                 down: Some(Count { packets: 234_567_890, bytes: 234_567_890_000 }),
-                held_seconds: None,
                 lan_to_wan_ns: (!down).then_some(123_456),
                 wan_to_lan_ns: (!down).then_some(98_765),
             }
