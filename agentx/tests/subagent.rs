@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use agentx::{
     Address, Body, ByteOrder, HEADER, Header, Master, Notification, Objects, Oid, Pdu, ResponseError,
-    Settings, Source, State, Subagent, View,
+    SearchRange, Settings, Source, State, Subagent, View,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};
