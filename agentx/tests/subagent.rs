@@ -1,4 +1,5 @@
 //! A subagent whose master agent comes and goes on a real socket.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
 use std::time::Duration;
