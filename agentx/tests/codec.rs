@@ -1,4 +1,5 @@
 //! The codec against itself, against octets by hand, and against rubbish.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::num::NonZeroU8;
 

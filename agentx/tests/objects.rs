@@ -1,4 +1,5 @@
 //! Tables against a plain list of all their instances, and requests against them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

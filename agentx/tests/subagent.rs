@@ -1,11 +1,12 @@
 //! A subagent whose master agent comes and goes on a real socket.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use agentx::{
     Address, Body, ByteOrder, HEADER, Header, Master, Notification, Objects, Oid, Pdu, ResponseError,
-    Settings, Source, State, Subagent, View,
+    SearchRange, Settings, Source, State, Subagent, View,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixListener};

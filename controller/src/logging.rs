@@ -91,18 +91,15 @@ pub fn file_at(path: PathBuf) -> FileSettings {
 }
 
 type Lines = Box<dyn Layer<Registry> + Send + Sync>;
+/// What the filter stands on.
+type Beneath = tracing_subscriber::layer::Layered<reload::Layer<Lines, Registry>, Registry>;
 
 /// The log of the process, whose looks may change.
 #[derive(Clone)]
 pub struct Log {
     lines: reload::Handle<Lines, Registry>,
     /// `None` where the environment (`RUST_LOG`) decides.
-    level: Option<
-        reload::Handle<
-            EnvFilter,
-            tracing_subscriber::layer::Layered<reload::Layer<Lines, Registry>, Registry>,
-        >,
-    >,
+    level: Option<reload::Handle<EnvFilter, Beneath>>,
     /// systemd takes our output to its journal, where text and JSON mean nothing.
     journal: bool,
 }

@@ -568,7 +568,7 @@ def shares():
     ]
     size = len(sent(1))
     counters = [
-        counter("verdicts", 12, 6, 6 * size),
+        counter("verdicts", 12, 7, 7 * size),
         counter("verdicts", 13, 3, 3 * size),
         counter("verdicts", 24, 3, 3 * size),
         counter("link_verdicts", 5 * 32 + 24, 3, 3 * size),

@@ -436,7 +436,7 @@ impl Check {
             .filter(|reference| **reference != Reference::None)
             .collect();
         let measured = references.len() + units.values().map(|unit| unit.pairs.len()).sum::<usize>();
-        if measured > PAIRS && references.len() > 0 {
+        if measured > PAIRS && !references.is_empty() {
             let value = format!("{measured} pairs and references");
             self.fault("liveness", value, format!("at most {PAIRS} in all"));
         }

@@ -148,7 +148,7 @@ fn unsent_probes_of_every_kind_are_voided() {
         rig.now = rig.now.max(due);
         let sent = rig.sent.len();
         rig.turn();
-        for (_, probe) in rig.sent[sent..].to_vec() {
+        for (_, probe) in rig.sent[sent..].iter().copied() {
             rig.supervision.probe_unsent(probe).unwrap();
         }
     }

@@ -165,7 +165,7 @@ fn reference_probes_that_could_not_be_sent_are_not_lost() {
         rig.now = rig.now.max(rig.supervision.next_deadline().unwrap());
         let sent = rig.references.len();
         rig.turn();
-        for (_, probe) in rig.references[sent..].to_vec() {
+        for (_, probe) in rig.references[sent..].iter().copied() {
             rig.supervision.reference_unsent(probe).unwrap();
         }
     }

@@ -60,6 +60,9 @@ pub(crate) struct Arrival {
 /// Delays after which copies of a keep-alive sent at an instant come back; empty: lost.
 pub(crate) type Wire = Box<dyn FnMut(&Probe, Nanos) -> Vec<Nanos>>;
 
+/// Whether a keep-alive by a reference comes back.
+pub(crate) type ReferenceWire = Box<dyn FnMut(&ReferenceProbe, Nanos) -> bool>;
+
 /// What comes back when nothing is wrong.
 pub(crate) fn healthy(probe: &Probe) -> Vec<Nanos> {
     if probe.kind == ProbeKind::Negative { vec![] } else { vec![us(200)] }
@@ -73,7 +76,7 @@ pub(crate) struct Rig {
     arrivals: BTreeMap<(Nanos, u64), Arrival>,
     arrived: u64,
     /// Whether a keep-alive by a reference comes back, after 50 us.
-    pub(crate) reference: Box<dyn FnMut(&ReferenceProbe, Nanos) -> bool>,
+    pub(crate) reference: ReferenceWire,
     reference_arrivals: Vec<(Nanos, ReferenceProbe)>,
     pub(crate) references: Vec<(Nanos, ReferenceProbe)>,
     pub(crate) events: Vec<Event>,

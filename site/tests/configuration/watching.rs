@@ -80,7 +80,7 @@ fn references_are_measured_as_pairs_are_and_shared() {
     assert_eq!(good(&example()).references().count(), 0);
     let site = good(&profile("reference", json!("controller")));
     let controller = PairName::of_reference(&Reference::Controller).unwrap();
-    assert_eq!(site.references().collect::<Vec<_>>(), [controller.clone()]);
+    assert_eq!(site.references().collect::<Vec<_>>(), std::slice::from_ref(&controller));
     let ids = Ids::allocate(&site, &Ids::default());
     assert!(ids.pairs.contains_key(&controller) && controller.is_reference());
     assert_eq!(controller.to_string().parse(), Ok(controller));

@@ -136,6 +136,9 @@ impl<'v> From<&'v Histogram> for Sample<'v> {
     }
 }
 
+type NoLabels = [(&'static str, &'static str); 0];
+/// None of the keep-alives is told of by itself.
+const NO_EXEMPLARS: Option<&HashMap<usize, Exemplar<NoLabels, f64>>> = None;
 const NO_EXEMPLAR: Option<&Exemplar<[(&str, &str); 0], f64>> = None;
 
 impl Writer<'_> {
@@ -171,8 +174,7 @@ impl Writer<'_> {
                 (_, Sample::Times(times)) => {
                     let bounds = BOUNDS.iter().map(|bound| seconds(bound.0)).chain([f64::INFINITY]);
                     let steps: Vec<(f64, u64)> = bounds.zip(times.steps).collect();
-                    let none: Option<&HashMap<usize, Exemplar<[(&str, &str); 0], f64>>> = None;
-                    series.encode_histogram(seconds(times.sum.0), times.count(), &steps, none)?;
+                    series.encode_histogram(seconds(times.sum.0), times.count(), &steps, NO_EXEMPLARS)?;
                 }
             }
         }

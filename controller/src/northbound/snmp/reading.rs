@@ -90,6 +90,9 @@ struct Since {
     flows: HashMap<String, Instant>,
 }
 
+/// Views of everything but flows.
+type Everything = Made<Snapshot, Vec<Arc<dyn View>>>;
+
 /// Where the subagent's views come from.
 pub(super) struct Readings<T> {
     desk: Arc<Desk<T>>,
@@ -99,7 +102,7 @@ pub(super) struct Readings<T> {
     /// The data plane began with the controller.
     embedded: bool,
     since: Mutex<Since>,
-    everything: Mutex<Option<Made<Snapshot, Vec<Arc<dyn View>>>>>,
+    everything: Mutex<Option<Everything>>,
     flows: Mutex<Option<Made<FlowSnapshot, Arc<dyn View>>>>,
     asked: Interest,
     asked_flows: Interest,
