@@ -74,6 +74,10 @@ pub enum Procedure {
     ControllerFreeze,
     /// Every appliance stops answering at once.
     Suspended,
+    /// An appliance answers with keep-alives that are not those that it got.
+    Forgeries,
+    /// An appliance passes keep-alives but does not do its work.
+    Processing,
 }
 
 /// Traffic.
@@ -124,6 +128,8 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("overload", include_str!("../scenarios/overload.yaml")),
     ("controller-freeze", include_str!("../scenarios/controller-freeze.yaml")),
     ("suspended", include_str!("../scenarios/suspended.yaml")),
+    ("forgeries", include_str!("../scenarios/forgeries.yaml")),
+    ("processing", include_str!("../scenarios/processing.yaml")),
 ];
 
 impl Scenario {

@@ -209,8 +209,13 @@ impl Event {
 
     /// True for this change of this pair. A subject may be written `unit/pair`.
     pub fn is_pair(&self, pair: &str, after: &str) -> bool {
+        self.is_about(pair) && self.after.as_deref() == Some(after)
+    }
+
+    /// True where it is about this pair.
+    pub fn is_about(&self, pair: &str) -> bool {
         let named = self.subject == pair || self.subject.rsplit(['/', ' ']).next() == Some(pair);
-        self.kind == "pair" && named && self.after.as_deref() == Some(after)
+        self.kind == "pair" && named
     }
 }
 
@@ -238,17 +243,38 @@ pub struct Keepalives {
     pub late: u64,
     /// Given up without a verdict.
     pub voided: u64,
+    /// Came back in time.
+    pub good: u64,
+    /// Came back twice.
+    pub duplicate: u64,
+    /// Of a time long past.
+    pub stale: u64,
+    /// With a wrong tag.
+    pub wrong_tag: u64,
+    /// Of another controller.
+    pub wrong_instance: u64,
+    /// Came back on the port that they left by.
+    pub looped: u64,
+    /// Came back on another pair.
+    pub wrong_pair: u64,
 }
 
 impl Keepalives {
-    /// Of all pairs and both directions.
-    pub fn sum(status: &[PairLiveness]) -> Self {
+    /// Of these pairs and both directions.
+    pub fn sum<'p>(status: impl IntoIterator<Item = &'p PairLiveness>) -> Self {
         let mut sum = Keepalives::default();
-        for direction in status.iter().flat_map(|pair| [&pair.lan_to_wan, &pair.wan_to_lan]) {
-            sum.sent += direction.sent;
-            sum.lost += direction.lost;
-            sum.late += direction.late;
-            sum.voided += direction.voided;
+        for one in status.into_iter().flat_map(|pair| [&pair.lan_to_wan, &pair.wan_to_lan]) {
+            sum.sent += one.sent;
+            sum.lost += one.lost;
+            sum.late += one.late;
+            sum.voided += one.voided;
+            sum.good += one.good;
+            sum.duplicate += one.duplicate;
+            sum.stale += one.stale;
+            sum.wrong_tag += one.wrong_tag;
+            sum.wrong_instance += one.wrong_instance;
+            sum.looped += one.looped;
+            sum.wrong_pair += one.wrong_pair;
         }
         sum
     }

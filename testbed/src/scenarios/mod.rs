@@ -60,7 +60,7 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("bridge", &["baseline", "asymmetric", "pair-down", "manual-bypass", "controller-kill"]),
     ("fast", &["pair-down", "appliance-hang"]),
     ("dense", &["soak", "cuts"]),
-    ("watched", &["core-hang", "controller-freeze", "suspended"]),
+    ("watched", &["core-hang", "controller-freeze", "suspended", "forgeries", "processing"]),
     ("overloaded", &["overload"]),
 ];
 
@@ -162,6 +162,8 @@ fn perform(lab: &mut Lab, scenario: &Scenario, options: &Options, findings: &mut
         Procedure::Overload => watching::overload(lab, scenario, findings),
         Procedure::ControllerFreeze => watching::controller_freeze(lab, scenario, findings),
         Procedure::Suspended => watching::suspended(lab, findings),
+        Procedure::Forgeries => watching::forgeries(lab, scenario, findings),
+        Procedure::Processing => watching::processing(lab, scenario, findings),
     }
 }
 

@@ -7,14 +7,14 @@ use std::time::Duration;
 use super::fault::{OTHERS, Target, pass, set, target};
 use super::load::{Load, lookup, symmetric};
 use super::{consistency, fault};
-use crate::appliance::Change;
+use crate::appliance::{Change, Forgery};
 use crate::check::Findings;
 use crate::clock::ms_between;
 use crate::error::Result;
 use crate::frame::SessionKey;
 use crate::lab::Lab;
 use crate::scenario::Scenario;
-use crate::sluice::{Counters, Event, Lookup};
+use crate::sluice::{Counters, Event, Keepalives, Lookup, PairLiveness};
 
 /// The data-plane write follows the detection within this.
 const WRITE_MS: f64 = 5.0;
@@ -266,5 +266,122 @@ pub(super) fn suspended(lab: &mut Lab, findings: &mut Findings) -> Result<()> {
             kept.map_or("nobody went down".into(), |ms| format!("after {ms:.0} ms, limit {limit:.0} ms")),
         );
     }
+    Ok(())
+}
+
+/// `forgeries`: an appliance answers with keep-alives that are not those that it got. Each kind is counted under its
+/// verdict, and the pair goes down: none is believed.
+pub(super) fn forgeries(lab: &mut Lab, scenario: &Scenario, findings: &mut Findings) -> Result<()> {
+    let target = target(lab, scenario, true)?;
+    let pair = target.pairs.join(", ");
+    lab.wait_all_up()?;
+    for forgery in Forgery::ALL {
+        let before = keepalives(lab, &pair)?;
+        let newest = lab.last_event()?;
+        let change =
+            |forgery| Change { pair: Some(pair.clone()), forgery: Some(forgery), ..Change::default() };
+        let at = lab.change(&target.appliance, change(forgery))?;
+        lab.wait_pairs(&target.pairs, "down", lab.detection_bound() + Duration::from_secs(10))?;
+        let events = lab.sluice()?.events_after(newest)?;
+        let after = keepalives(lab, &pair)?;
+        lab.change(&target.appliance, change(Forgery::None))?;
+        lab.wait_pairs(&target.pairs, "up", lab.recovery_time() + Duration::from_secs(10))?;
+        let counted = match forgery {
+            Forgery::Tag => after.wrong_tag - before.wrong_tag,
+            Forgery::Instance => after.wrong_instance - before.wrong_instance,
+            Forgery::Loop => after.looped - before.looped,
+            Forgery::Replay => (after.stale + after.duplicate) - (before.stale + before.duplicate),
+            Forgery::None => 0,
+        };
+        let wanted = 2 * lab.topology.liveness_value("probes-down-count");
+        // One or two genuine ones were on their way.
+        let good = after.good - before.good;
+        let found = events.iter().find(|event| event.is_pair(&pair, "down"));
+        let found = found.map(|event| ms_between(at, event.at_ns()));
+        let bound = lab.detection_bound().as_secs_f64() * 1e3 + lab.slack_ms();
+        findings.check(
+            &format!("{forgery:?}: counted under its verdict, and not believed"),
+            counted + 2 >= wanted && found.is_some_and(|ms| ms <= bound),
+            format!(
+                "{counted} counted, {good} genuine ones before; down after {:.0} ms",
+                found.unwrap_or(f64::NAN)
+            ),
+        );
+        if forgery == Forgery::Loop {
+            let named = events.iter().any(|event| {
+                event.is_about(&pair)
+                    && event.reason.as_deref().is_some_and(|reason| reason.starts_with("looped"))
+            });
+            findings.check("the loop is named in the event log", named, format!("{named}"));
+        }
+    }
+    Ok(())
+}
+
+fn keepalives(lab: &Lab, pair: &str) -> Result<Keepalives> {
+    let status: Vec<PairLiveness> = lab.sluice()?.show("liveness profile-status")?;
+    Ok(Keepalives::sum(status.iter().filter(|status| status.pair == pair)))
+}
+
+/// UDP port that the appliances' policy denies.
+const DENIED: u16 = 9999;
+
+/// `processing`: keep-alives pass an appliance whose processing has stopped, or whose policy is gone; probes tell.
+pub(super) fn processing(lab: &mut Lab, scenario: &Scenario, findings: &mut Findings) -> Result<()> {
+    let target = target(lab, scenario, true)?;
+    let pair = target.pairs.join(", ");
+    lab.wait_all_up()?;
+    let one = |change: Change| Change { pair: Some(pair.clone()), ..change };
+    let stopped = |stopped| one(Change { ip_stopped: Some(stopped), ..Change::default() });
+    fails(lab, findings, &target, [stopped(true), stopped(false)], "ip-losses")?;
+
+    // The policy first: what must not come back must not do so from the first probe on.
+    for appliance in lab.emulated() {
+        lab.change(&appliance, Change { drop_udp_port: Some(DENIED), ..Change::default() })?;
+    }
+    lab.sluice()?.configure(&[
+        "set liveness profile default negative-probe source 192.0.2.1 destination 198.51.100.1",
+        &format!("set liveness profile default negative-probe destination-port {DENIED}"),
+    ])?;
+    let newest = lab.last_event()?;
+    pass(lab, lab.detection_bound() + lab.recovery_time())?;
+    let downs = lab.sluice()?.events_after(newest)?.iter().filter(|event| event.is_down()).count();
+    findings.check("a policy that keeps the probe back is good", downs == 0, format!("{downs} downs"));
+    let policy = |port| one(Change { drop_udp_port: Some(port), ..Change::default() });
+    fails(lab, findings, &target, [policy(0), policy(DENIED)], "negative-returned")
+}
+
+/// A change makes a pair go down for this reason while its keep-alives pass, and another brings it back.
+fn fails(
+    lab: &mut Lab,
+    findings: &mut Findings,
+    target: &Target,
+    [breaks, mends]: [Change; 2],
+    reason: &str,
+) -> Result<()> {
+    let pair = target.pairs.join(", ");
+    let newest = lab.last_event()?;
+    let before = keepalives(lab, &pair)?;
+    let at = lab.change(&target.appliance, breaks)?;
+    lab.wait_pairs(&target.pairs, "down", lab.detection_bound() + Duration::from_secs(10))?;
+    let after = keepalives(lab, &pair)?;
+    let events = lab.sluice()?.events_after(newest)?;
+    lab.change(&target.appliance, mends)?;
+    lab.wait_pairs(&target.pairs, "up", lab.recovery_time() + Duration::from_secs(10))?;
+    let down = events.iter().find(|event| event.is_pair(&pair, "down"));
+    let why = down.and_then(|event| event.reason.clone()).unwrap_or_default();
+    let ms = down.map_or(f64::NAN, |event| ms_between(at, event.at_ns()));
+    let bound = lab.detection_bound().as_secs_f64() * 1e3 + lab.slack_ms();
+    findings.check(
+        &format!("{reason}: the pair goes down for it in time, and comes home"),
+        why.starts_with(reason) && ms <= bound,
+        format!("after {ms:.0} ms: {why}"),
+    );
+    let (good, lost) = (after.good - before.good, after.lost - before.lost);
+    findings.check(
+        "its keep-alives passed meanwhile",
+        good > 0 && lost == 0,
+        format!("{good} good, {lost} lost"),
+    );
     Ok(())
 }
