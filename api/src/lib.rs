@@ -64,6 +64,17 @@ pub enum Request {
         /// The newest so many at most.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last: Option<usize>,
+        /// Only such events.
+        #[serde(default, skip_serializing_if = "EventFilter::is_open")]
+        filter: EventFilter,
+    },
+    /// [`NewEvents`]: for who asks again and again.
+    FollowEvents {
+        /// Only events with a larger id: [`NewEvents::newest`] of the last answer.
+        after: u64,
+        /// Only such events.
+        #[serde(default, skip_serializing_if = "EventFilter::is_open")]
+        filter: EventFilter,
     },
     /// The running configuration as RFC 7951 JSON.
     ShowConfiguration,

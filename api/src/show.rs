@@ -44,6 +44,12 @@ pub struct Port {
     pub role: Option<String>,
     /// `None` where the data plane does not tell.
     pub carrier: Option<bool>,
+    /// Times it lost carrier since the controller started.
+    #[serde(default)]
+    pub flaps: u64,
+    /// Of the carrier, RFC 3339.
+    #[serde(default)]
+    pub last_change: Option<String>,
     /// Received, as the frames came in: what returns from an appliance with its steering header.
     pub rx: Count,
     /// Sent, without steering headers; keep-alives included.
@@ -128,8 +134,25 @@ pub struct Balancer {
     pub data_plane_reason: Option<String>,
     /// Every pair failed at once: the fault may be the controller's own path, and losses do not count yet.
     pub liveness_suspended: bool,
+    /// What must answer for a loss to count against an appliance.
+    #[serde(default)]
+    pub references: Vec<Reference>,
     /// Units in name order.
     pub units: Vec<Unit>,
+}
+
+/// A path that takes no appliance: while it fails, the fault is ours.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Reference {
+    /// `controller`, or the names of its two ports with a colon between.
+    pub name: String,
+    /// `good`, `failing` (losses of pairs do not count yet) or `believed` (they count although it fails).
+    pub state: String,
+    /// Keep-alives sent by the first port.
+    pub lan_to_wan: DirectionLiveness,
+    /// Keep-alives sent by the second port.
+    pub wan_to_lan: DirectionLiveness,
 }
 
 /// A unit.
@@ -138,12 +161,27 @@ pub struct Balancer {
 pub struct Unit {
     /// Name.
     pub name: String,
-    /// `up` or `bypass`.
+    /// `up`, `bypass`, `primary` or `backup`: another unit has its traffic.
     pub state: String,
     /// By hand or `auto`.
     pub mode: UnitMode,
     /// Why the state is what it is.
     pub reason: String,
+    /// Of the state, RFC 3339.
+    #[serde(default)]
+    pub last_change: Option<String>,
+    /// Times that its traffic left its pairs.
+    #[serde(default)]
+    pub flaps: u64,
+    /// The unit that stands in for it, as configured.
+    #[serde(default)]
+    pub backup: Option<String>,
+    /// The unit that has its traffic now.
+    #[serde(default)]
+    pub served_by: Option<String>,
+    /// Percent of its buckets that are bypassed on purpose.
+    #[serde(default)]
+    pub shed: u8,
     /// Worker cores behind each pair.
     pub cores: u16,
     /// Number of buckets.
@@ -172,12 +210,27 @@ pub struct Unit {
 pub struct Pair {
     /// Name.
     pub name: String,
-    /// `init`, `up`, `down`, `admin-down` or `draining`.
+    /// `init`, `up`, `down`, `held`, `admin-down` or `draining`.
     pub state: String,
+    /// `up`, `down` or `drain`, as configured.
+    #[serde(default)]
+    pub admin: String,
     /// `active` or `spare`.
     pub role: String,
     /// 1..=100.
     pub weight: u8,
+    /// Buckets move by cost.
+    #[serde(default)]
+    pub weight_auto: bool,
+    /// The hold or trial that runs.
+    #[serde(default)]
+    pub hold: Option<Hold>,
+    /// Worker cores that do not answer.
+    #[serde(default)]
+    pub cores_down: Vec<u8>,
+    /// What an exchange of 64 KiB through it would take, ns; losses raise it.
+    #[serde(default)]
+    pub cost_ns: Option<u64>,
     /// Name of the LAN port.
     pub lan_port: String,
     /// Name of the WAN port.
@@ -204,10 +257,28 @@ pub struct Pair {
     pub rx_packets: u64,
     /// Their bytes.
     pub rx_bytes: u64,
+    /// Of the frames sent to the appliance those by its LAN port: what goes up to the WAN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up: Option<Count>,
+    /// Of the frames sent to the appliance those by its WAN port: what comes down to the LAN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<Count>,
     /// Average time-on-path, ns.
     pub lan_to_wan_ns: Option<u64>,
     /// Average time-on-path, ns.
     pub wan_to_lan_ns: Option<u64>,
+}
+
+/// The damping of a pair that flaps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Hold {
+    /// When the hold ends, RFC 3339; in the past during the trial.
+    pub until: String,
+    /// Which fall within the window this is, from 1; each doubles the hold.
+    pub down: u32,
+    /// The hold is over: the next probes-up-count keep-alives decide.
+    pub trial: bool,
 }
 
 /// A flow of `show ecofilter-balancer flow`.
@@ -279,10 +350,85 @@ pub struct PairLiveness {
     pub last_reason: Option<String>,
     /// RFC 3339.
     pub last_change: Option<String>,
+    /// The hold or trial that runs.
+    #[serde(default)]
+    pub hold: Option<Hold>,
+    /// What an exchange of 64 KiB through it would take, ns; losses raise it.
+    #[serde(default)]
+    pub cost_ns: Option<u64>,
     /// Keep-alives sent by the LAN port.
     pub lan_to_wan: DirectionLiveness,
     /// Keep-alives sent by the WAN port.
     pub wan_to_lan: DirectionLiveness,
+    /// Its worker cores, where they are probed.
+    #[serde(default)]
+    pub cores: Vec<CoreLiveness>,
+    /// Datagrams that must come back, where they are sent.
+    #[serde(default)]
+    pub ip_probe: Option<ProbeLiveness>,
+    /// Datagrams that must not come back, where they are sent.
+    #[serde(default)]
+    pub negative_probe: Option<NegativeLiveness>,
+}
+
+/// Probes of both directions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ProbeLiveness {
+    /// Sent by the LAN port.
+    pub lan_to_wan: DirectionLiveness,
+    /// Sent by the WAN port.
+    pub wan_to_lan: DirectionLiveness,
+}
+
+/// Probes that must not come back, of both directions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct NegativeLiveness {
+    /// Sent by the LAN port.
+    pub lan_to_wan: NegativeDirection,
+    /// Sent by the WAN port.
+    pub wan_to_lan: NegativeDirection,
+}
+
+/// Probes of one direction that must not come back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct NegativeDirection {
+    /// Sent since the pair was configured.
+    pub sent: u64,
+    /// Did not come back in time, as it should be.
+    pub silent: u64,
+    /// Came back.
+    pub returned: u64,
+    /// Came back later; counted silent too.
+    pub late: u64,
+    /// Consecutive ones that came back.
+    pub consecutive_returned: u64,
+    /// Of the last one that came back, RFC 3339.
+    pub last_return: Option<String>,
+}
+
+/// A worker core behind a pair.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct CoreLiveness {
+    /// From 0.
+    pub core: u8,
+    /// `init`, `up` or `down`.
+    pub state: String,
+    /// Times it went down.
+    pub flaps: u64,
+    /// Of the last change.
+    pub last_reason: String,
+    /// RFC 3339.
+    pub last_change: String,
+    /// Keep-alives sent, both directions.
+    pub sent: u64,
+    /// Came back in time.
+    pub good: u64,
+    /// Did not.
+    pub lost: u64,
 }
 
 /// Keep-alives of one direction. Times are time-on-path in ns over the last samples.
@@ -331,8 +477,24 @@ pub struct DirectionLiveness {
     pub p50_ns: Option<u64>,
     /// 99th percentile.
     pub p99_ns: Option<u64>,
+    /// Good ones since the pair was configured, by time-on-path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub histogram: Vec<HistogramStep>,
+    /// Their times-on-path added up.
+    #[serde(default)]
+    pub sum_ns: u64,
     /// RFC 3339.
     pub last_loss: Option<String>,
+}
+
+/// How many took at most so long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct HistogramStep {
+    /// Greatest time-on-path.
+    pub le_ns: u64,
+    /// Keep-alives that took no longer; those of smaller steps included.
+    pub count: u64,
 }
 
 /// `show counters drops`: every frame ends in exactly one of these.
@@ -373,6 +535,100 @@ pub struct NamedVerdicts {
     pub verdicts: Vec<VerdictCount>,
 }
 
+/// How much an event matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Worth knowing.
+    Info,
+    /// Something is not as it should be.
+    Warning,
+    /// Somebody has to do something.
+    Error,
+}
+
+impl Severity {
+    /// All, the least first.
+    pub const ALL: [Severity; 3] = [Severity::Info, Severity::Warning, Severity::Error];
+
+    /// The word that clients see.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Severity::Info => "info",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+}
+
+impl std::fmt::Display for Severity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What an event is about; its `subject` is the name of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EventKind {
+    /// A pair, `UNIT/PAIR`.
+    Pair,
+    /// A worker core behind a pair, `UNIT/PAIR/CORE`.
+    Core,
+    /// A unit.
+    Unit,
+    /// A unit's mode by hand.
+    Mode,
+    /// A port.
+    Port,
+    /// A configuration, or a part of the controller that follows it.
+    Configuration,
+    /// Somebody who came in, or was kept out.
+    Access,
+    /// The data plane.
+    Target,
+    /// The watching itself.
+    Liveness,
+}
+
+impl EventKind {
+    /// All of them.
+    pub const ALL: [EventKind; 9] = [
+        EventKind::Pair,
+        EventKind::Core,
+        EventKind::Unit,
+        EventKind::Mode,
+        EventKind::Port,
+        EventKind::Configuration,
+        EventKind::Access,
+        EventKind::Target,
+        EventKind::Liveness,
+    ];
+
+    /// The word that clients see.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            EventKind::Pair => "pair",
+            EventKind::Core => "core",
+            EventKind::Unit => "unit",
+            EventKind::Mode => "mode",
+            EventKind::Port => "port",
+            EventKind::Configuration => "configuration",
+            EventKind::Access => "access",
+            EventKind::Target => "target",
+            EventKind::Liveness => "liveness",
+        }
+    }
+}
+
+impl std::fmt::Display for EventKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
 /// An event of `show events`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -383,10 +639,10 @@ pub struct Event {
     pub time: String,
     /// Monotonic clock of the controller's machine, ns.
     pub monotonic_ns: u64,
-    /// `info`, `warning` or `error`.
-    pub severity: String,
-    /// `pair`, `unit`, `mode` (of a unit, by hand), `port`, `configuration`, `target` or `liveness`.
-    pub kind: String,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it is about.
+    pub kind: EventKind,
     /// The thing's name.
     pub subject: String,
     /// State before.
@@ -399,6 +655,49 @@ pub struct Event {
     pub detail: Option<String>,
     /// For changes of pairs and units: when the data plane had it, ns after `monotonic_ns`.
     pub data_plane_ns: Option<u64>,
+}
+
+/// Which events are wanted; all of them by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct EventFilter {
+    /// About that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<EventKind>,
+    /// As severe as this, or worse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub severity: Option<Severity>,
+    /// Subjects that begin so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+}
+
+impl EventFilter {
+    /// Every event is wanted.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        *self == EventFilter::default()
+    }
+
+    /// The event is wanted.
+    #[must_use]
+    pub fn admits(&self, event: &Event) -> bool {
+        self.kind.is_none_or(|kind| event.kind == kind)
+            && self.severity.is_none_or(|least| event.severity >= least)
+            && self.subject.as_ref().is_none_or(|begin| event.subject.starts_with(begin.as_str()))
+    }
+}
+
+/// What happened since a follower asked last.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct NewEvents {
+    /// Those that were wanted, oldest first.
+    pub events: Vec<Event>,
+    /// Id of the newest event, wanted or not; what the follower asked with where there is none.
+    pub newest: u64,
+    /// Events, of whatever kind, that were forgotten before the follower asked for them.
+    pub missed: u64,
 }
 
 /// `show target`.

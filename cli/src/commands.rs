@@ -1,6 +1,6 @@
 //! The tables of commands, one a mode. What can be configured is not here: the schema says it.
 
-use api::{LoadMode, LookupQuery, Request, UnitMode};
+use api::{EventFilter, EventKind, LoadMode, LookupQuery, Request, Severity, UnitMode};
 use tree::line::Verb;
 
 use crate::grammar::{Action, Args, End, Filter, Kind, Node, Opt, Run, Source, Step, Value, What};
@@ -232,7 +232,11 @@ const SHOW: &[Node] = &[
     ),
     word("liveness", "Keep-alives through the appliances", more(LIVENESS)),
     word("counters", "Where the frames went", more(COUNTERS)),
-    word("events", "What happened, oldest first", run_or(SHOW_EVENTS, EVENTS)),
+    word(
+        "events",
+        "What happened, oldest first",
+        Step { nodes: &[], options: EVENTS, end: End::Run(SHOW_EVENTS) },
+    ),
     word(
         "configuration",
         "The running configuration, or a part of it",
@@ -305,9 +309,53 @@ const PROFILE: &[Node] =
     &[value("name", Kind::Name(Source::Profiles), "Name of a liveness profile", run(SHOW_LIVENESS))];
 const COUNTERS: &[Node] =
     &[word("drops", "Verdict of every frame, by reason, link and pair", run(SHOW_DROPS))];
-const EVENTS: &[Node] = &[word("last", "Only the newest events", more(LAST))];
-const LAST: &[Node] =
-    &[value("count", Kind::Number { min: 1, max: 1_000_000 }, "How many events", run(SHOW_EVENTS))];
+const EVENTS: &[Opt] = &[
+    KIND_OPTION,
+    SEVERITY_OPTION,
+    SUBJECT_OPTION,
+    optional(word("last", "Only the newest of them", more(LAST))),
+];
+const NEW_EVENTS: &[Opt] = &[
+    KIND_OPTION,
+    SEVERITY_OPTION,
+    SUBJECT_OPTION,
+    optional(word("last", "So many that happened before come first", more(LAST))),
+];
+const KIND_OPTION: Opt = optional(word("kind", "Only events about that", more(KIND)));
+const SEVERITY_OPTION: Opt = optional(word("severity", "Only events as severe, or worse", more(SEVERITY)));
+const SUBJECT_OPTION: Opt = optional(word("subject", "Only events whose subject begins so", more(SUBJECT)));
+const LAST: &[Node] = &[value("count", Kind::Number { min: 1, max: 1_000_000 }, "How many events", BACK)];
+const KIND: &[Node] = &[value("kind", Kind::Choice(KINDS), "What the events are about", BACK)];
+const KINDS: &[(&str, &str)] = &[
+    (EventKind::Pair.as_str(), "A pair"),
+    (EventKind::Core.as_str(), "A worker core behind a pair"),
+    (EventKind::Unit.as_str(), "An ecofilter-unit"),
+    (EventKind::Mode.as_str(), "The mode of a unit, by hand"),
+    (EventKind::Port.as_str(), "A port"),
+    (EventKind::Configuration.as_str(), "A configuration, or what follows it"),
+    (EventKind::Access.as_str(), "Who came in, or was kept out"),
+    (EventKind::Target.as_str(), "The data plane"),
+    (EventKind::Liveness.as_str(), "The watching of pairs itself"),
+];
+const SEVERITY: &[Node] =
+    &[value("severity", Kind::Choice(SEVERITIES), "The least that an event must be", BACK)];
+const SEVERITIES: &[(&str, &str)] = &[
+    (Severity::Info.as_str(), "All events"),
+    (Severity::Warning.as_str(), "Something is not as it should be, or worse"),
+    (Severity::Error.as_str(), "Somebody has to do something"),
+];
+const SUBJECT: &[Node] =
+    &[value("subject", Kind::Beginning(Source::Subjects), "Such as a unit, or UNIT/PAIR", BACK)];
+
+/// Which events `show events` and `monitor events` are about.
+pub fn event_filter(args: &Args) -> EventFilter {
+    let word = |name| args.text(name).unwrap_or_default();
+    EventFilter {
+        kind: EventKind::ALL.into_iter().find(|kind| kind.as_str() == word("kind")),
+        severity: Severity::ALL.into_iter().find(|severity| severity.as_str() == word("severity")),
+        subject: args.text("subject"),
+    }
+}
 
 const CALL: &[Node] = &[word("ecofilter-balancer", "Something about the balancer", more(CALL_BALANCER))];
 const CALL_BALANCER: &[Node] = &[
@@ -346,8 +394,16 @@ const TIMES: &[Node] =
     &[value("times", Kind::Number { min: 1, max: 1_000_000 }, "How many times, 1 to 1000000", BACK)];
 
 const MONITOR: &[Node] = &[
-    word("events", "Events as they happen, until Ctrl-C", run(Run::MonitorEvents)),
-    word("ecofilter-balancer", "The balancer's screen, once a second, until q", run(Run::MonitorBalancer)),
+    word(
+        "events",
+        "Events as they happen, until Ctrl-C",
+        Step { nodes: &[], options: NEW_EVENTS, end: End::Run(Run::MonitorEvents) },
+    ),
+    word(
+        "ecofilter-balancer",
+        "The balancer as it is now, on the whole screen, until q",
+        run(Run::MonitorBalancer),
+    ),
 ];
 
 /// What can follow a bar.
@@ -442,7 +498,7 @@ const SHOW_DROPS: Run = Run::Ask {
     render: |answer, _, style| Ok(render::drops(&serde_json::from_value(answer)?, style)),
 };
 const SHOW_EVENTS: Run = Run::Ask {
-    request: |args| Request::ShowEvents { after: 0, last: args.number("count") },
+    request: |args| Request::ShowEvents { after: 0, last: args.number("last"), filter: event_filter(args) },
     render: |answer, _, style| {
         let events = serde_json::from_value::<Vec<_>>(answer)?;
         Ok(events.iter().map(|event| render::event(event, style)).collect())

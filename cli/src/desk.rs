@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use api::Request;
+use api::{EventFilter, Request};
 use serde_json::Value;
 use tree::Schema;
 
@@ -20,6 +20,9 @@ use crate::token::quote;
 const FRESH: Duration = Duration::from_secs(2);
 /// Completion does without what takes longer.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Subjects are those of so many events.
+const SUBJECTS: usize = 1000;
 
 /// Of what kind, and of which unit.
 type Known = HashMap<(Source, Option<String>), (Instant, Vec<String>)>;
@@ -127,6 +130,10 @@ impl Names for Desk {
             Source::Profiles => (Request::ShowLiveness { profile: None }, "profile"),
             Source::Links => (Request::ShowLink, "name"),
             Source::Pairs => (Request::ShowUnit { unit }, "name"),
+            Source::Subjects => (
+                Request::ShowEvents { after: 0, last: Some(SUBJECTS), filter: EventFilter::default() },
+                "subject",
+            ),
         };
         let Ok(Value::Array(mut things)) = self.session().ask_within(&request, PATIENCE) else {
             return Vec::new();

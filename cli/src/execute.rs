@@ -211,8 +211,8 @@ impl Executor {
         match command.run {
             Run::Exit => return Ok(Next::Leave),
             Run::Help => self.show(command, &self.help(command)?)?,
-            Run::MonitorEvents => crate::monitor::events(self, &command.filters)?,
-            Run::MonitorBalancer => crate::monitor::balancer(self)?,
+            Run::MonitorEvents => crate::monitor::events(self, command)?,
+            Run::MonitorBalancer => crate::monitor::balancer(self, &command.filters)?,
             Run::Ping => crate::ping::daemon(self, command)?,
             Run::PingPair => crate::ping::pair(self, command)?,
             Run::LoadReplace => {

@@ -14,6 +14,7 @@ pub mod help;
 pub mod monitor;
 pub mod ping;
 pub mod render;
+pub mod screen;
 pub mod script;
 pub mod session;
 pub mod shell;

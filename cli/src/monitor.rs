@@ -3,20 +3,22 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use api::{Balancer, Event, Request};
+use api::{Balancer, Event, EventFilter, NewEvents, Request};
 use serde_json::Value;
 
+use crate::commands::event_filter;
 use crate::execute::{Executor, Failure};
 use crate::filter::Filters;
-use crate::grammar::Filter;
+use crate::grammar::{Command, Filter};
 use crate::render::{self, Style};
+use crate::screen;
 use crate::session::AskError;
-use crate::terminal::{Key, Keys, say, size};
+use crate::terminal::{Key, Keys, say};
 
 /// How often new events are asked for.
 const POLL: Duration = Duration::from_millis(200);
-/// How often the balancer's screen is drawn.
-const REDRAW: Duration = Duration::from_secs(1);
+/// How often the balancer is looked at.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// sluiced, which may go away and come back while it is being watched.
 #[derive(Debug, Default)]
@@ -58,18 +60,48 @@ fn ended(result: Result<(), Failure>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// sluiced was away from the start or refused; the output could not be written.
-pub fn events(executor: &mut Executor, filters: &[Filter]) -> Result<(), Failure> {
+pub fn events(executor: &mut Executor, command: &Command) -> Result<(), Failure> {
     let keys = Keys::new(executor.interrupt.clone());
-    ended(follow_events(executor, filters, &keys))
+    ended(follow_events(executor, command, &keys))
 }
 
-fn follow_events(executor: &mut Executor, filters: &[Filter], keys: &Keys) -> Result<(), Failure> {
-    let json = filters.iter().any(|filter| matches!(filter, Filter::Json));
-    let style = if filters.is_empty() { executor.terminal.style() } else { Style::default() };
-    let mut chain = Filters::new(filters);
-    let newest = executor.ask(&Request::ShowEvents { after: 0, last: Some(1) })?;
-    let newest: Vec<Event> = serde_json::from_value(newest)?;
+/// Events as lines, or as documents.
+struct Printer {
+    chain: Filters,
+    style: Style,
+    json: bool,
+}
+
+impl Printer {
+    fn print(&mut self, out: &mut impl Write, events: &[Event]) -> Result<(), Failure> {
+        for event in events {
+            let text =
+                if self.json { serde_json::to_string(event)? } else { render::event(event, self.style) };
+            if let Some(line) = self.chain.line(text.trim_end()) {
+                writeln!(out, "{line}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn follow_events(executor: &mut Executor, command: &Command, keys: &Keys) -> Result<(), Failure> {
+    let mut printer = Printer {
+        chain: Filters::new(&command.filters),
+        style: if command.filters.is_empty() { executor.terminal.style() } else { Style::default() },
+        json: command.filters.iter().any(|filter| matches!(filter, Filter::Json)),
+    };
+    let filter = event_filter(&command.args);
+    let newest = Request::ShowEvents { after: 0, last: Some(1), filter: EventFilter::default() };
+    let newest: Vec<Event> = serde_json::from_value(executor.ask(&newest)?)?;
     let mut after = newest.last().map_or(0, |event| event.id);
+    if let Some(last) = command.args.number("last") {
+        let before = Request::ShowEvents { after: 0, last: Some(last), filter: filter.clone() };
+        let before: Vec<Event> = serde_json::from_value(executor.ask(&before)?)?;
+        after = before.last().map_or(after, |event| after.max(event.id));
+        printer.print(&mut io::stdout(), &before)?;
+        io::stdout().flush()?;
+    }
     let mut watched = Watched::default();
     loop {
         // What happened before the end is still shown: so ask once more after it.
@@ -77,21 +109,18 @@ fn follow_events(executor: &mut Executor, filters: &[Filter], keys: &Keys) -> Re
         if last && executor.interrupt.pressed() {
             executor.interrupt.hold();
         }
-        let answer = executor.ask(&Request::ShowEvents { after, last: None });
+        let answer = executor.ask(&Request::FollowEvents { after, filter: filter.clone() });
         let mut out = io::stdout().lock();
-        if let Some(Value::Array(new)) = watched.answer(answer)? {
-            for value in new {
-                let document = json.then(|| value.to_string());
-                let event: Event = serde_json::from_value(value)?;
-                after = after.max(event.id);
-                let text = document.unwrap_or_else(|| render::event(&event, style));
-                if let Some(line) = chain.line(text.trim_end()) {
-                    writeln!(out, "{line}")?;
-                }
+        if let Some(answer) = watched.answer(answer)? {
+            let new: NewEvents = serde_json::from_value(answer)?;
+            after = new.newest;
+            if new.missed > 0 {
+                say(&missed(new.missed));
             }
+            printer.print(&mut out, &new.events)?;
         }
         if last {
-            chain.end().iter().try_for_each(|line| writeln!(out, "{line}"))?;
+            printer.chain.end().iter().try_for_each(|line| writeln!(out, "{line}"))?;
         }
         out.flush()?;
         if last {
@@ -100,51 +129,54 @@ fn follow_events(executor: &mut Executor, filters: &[Filter], keys: &Keys) -> Re
     }
 }
 
-/// `monitor ecofilter-balancer`: draws the screen once a second, until q, Ctrl-C, or standard input is
-/// closed. Where the output is no terminal, one screen after the other.
+/// Events that a follower never saw.
+pub(crate) fn missed(events: u64) -> String {
+    let s = if events == 1 { "" } else { "s" };
+    format!("{events} event{s} missed: sluiced keeps the newest only, and had to forget the older")
+}
+
+/// `monitor ecofilter-balancer`: on a terminal [`screen`]; else, and behind a bar, one screen after the other,
+/// once a second, until standard input is closed. With `| json`, one document a line.
 ///
 /// # Errors
 /// sluiced was away from the start or refused; the output could not be written.
-pub fn balancer(executor: &mut Executor) -> Result<(), Failure> {
+pub fn balancer(executor: &mut Executor, filters: &[Filter]) -> Result<(), Failure> {
+    if executor.terminal.full_screen && filters.is_empty() {
+        return ended(screen::run(executor));
+    }
     let keys = Keys::new(executor.interrupt.clone());
-    ended(draw_balancer(executor, &keys))
+    ended(repeat_balancer(executor, filters, &keys))
 }
 
-fn draw_balancer(executor: &mut Executor, keys: &Keys) -> Result<(), Failure> {
-    let terminal = executor.terminal;
+fn repeat_balancer(executor: &mut Executor, filters: &[Filter], keys: &Keys) -> Result<(), Failure> {
+    let json = filters.iter().any(|filter| matches!(filter, Filter::Json));
+    let style = if filters.is_empty() { executor.terminal.style() } else { Style::default() };
+    let mut chain = Filters::new(filters);
     let mut watched = Watched::default();
     let mut answer = Some(executor.ask(&Request::ShowBalancer)?);
-    if terminal.screen {
-        write!(io::stdout(), "\x1b[2J")?;
-    }
     loop {
         if let Some(answer) = answer {
-            let screen: Balancer = serde_json::from_value(answer)?;
-            draw(&render::balancer(&screen, terminal.style()), terminal.screen)?;
+            let text = if json {
+                format!("{answer}\n")
+            } else {
+                let balancer: Balancer = serde_json::from_value(answer)?;
+                render::balancer(&balancer, style) + "\n"
+            };
+            let mut out = io::stdout().lock();
+            text.lines().filter_map(|line| chain.line(line)).try_for_each(|line| writeln!(out, "{line}"))?;
+            out.flush()?;
         }
         loop {
-            match keys.wait(Some(REDRAW)) {
-                Key::Quit => return Ok(()),
+            match keys.wait(Some(LOOK)) {
+                Key::Quit => {
+                    let mut out = io::stdout().lock();
+                    chain.end().iter().try_for_each(|line| writeln!(out, "{line}"))?;
+                    return Ok(out.flush()?);
+                }
                 Key::Nothing => break,
                 _ => {}
             }
         }
         answer = watched.answer(executor.ask(&Request::ShowBalancer))?;
     }
-}
-
-/// Draws over the last screen, without a flicker; lines below the last row are left out.
-fn draw(text: &str, screen: bool) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    if !screen {
-        writeln!(out, "{text}")?;
-        return out.flush();
-    }
-    let (_, rows) = size();
-    write!(out, "\x1b[H")?;
-    for line in text.lines().take(rows.saturating_sub(1)) {
-        write!(out, "{line}\x1b[K\r\n")?;
-    }
-    write!(out, "\x1b[J")?;
-    out.flush()
 }

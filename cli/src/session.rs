@@ -184,6 +184,11 @@ impl Session {
         }
     }
 
+    /// Where sluiced listens.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
     /// The candidate has changes that were not applied, as far as this session knows.
     pub fn changed(&self) -> bool {
         self.changed

@@ -23,6 +23,8 @@ pub struct Terminal {
     pub keys: bool,
     /// A screen can be drawn.
     pub screen: bool,
+    /// The cursor can be moved about on the screen.
+    pub full_screen: bool,
     /// Colours are wanted.
     pub colour: bool,
 }
@@ -32,8 +34,19 @@ impl Terminal {
     pub fn of_this_process() -> Self {
         let screen = io::stdout().is_terminal();
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        Terminal { keys: io::stdin().is_terminal(), screen, colour: screen && !set("NO_COLOR") && !dumb }
+        let term = std::env::var("TERM").unwrap_or_default();
+        let dumb = matches!(term.as_str(), "" | "dumb" | "unknown");
+        // The terminals of old, and what calls itself one of them.
+        let mono = term.starts_with("vt1")
+            || term.starts_with("vt2")
+            || term.ends_with("-m")
+            || term.contains("mono");
+        Terminal {
+            keys: io::stdin().is_terminal(),
+            screen,
+            full_screen: screen && !dumb,
+            colour: screen && !set("NO_COLOR") && !dumb && !mono,
+        }
     }
 
     /// How text looks here.

@@ -6,7 +6,7 @@ mod support;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Output, Stdio};
 
-use api::{Request, UnitMode};
+use api::{EventFilter, EventKind, Request, Severity, UnitMode};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::{Daemon, eventually, sample, sluice};
@@ -312,7 +312,7 @@ fn monitor(daemon: &Daemon, line: &str) -> std::process::Child {
     command.args(["-c", line]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     // The first asks where to begin.
-    daemon.wait_for(2, |request| matches!(request, Request::ShowEvents { .. }));
+    daemon.wait_for(1, |request| matches!(request, Request::FollowEvents { .. }));
     child
 }
 
@@ -332,6 +332,50 @@ fn new_events_are_printed_until_standard_input_closes() {
     stdout.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("f1-1 down -> up") && rest.lines().count() == 1, "{rest}");
     assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn events_are_filtered_by_sluiced() {
+    let daemon = Daemon::start();
+    let output = daemon.once("show events severity warning subject f1 kind pair last 3");
+    assert_eq!(out(&output).lines().count(), 1, "{}", out(&output));
+    assert!(out(&output).contains("warning pair f1-2 up -> down"));
+    let filter = EventFilter {
+        kind: Some(EventKind::Pair),
+        severity: Some(Severity::Warning),
+        subject: Some("f1".into()),
+    };
+    assert_eq!(daemon.requests(), [Request::ShowEvents { after: 0, last: Some(3), filter: filter.clone() }]);
+    assert!(out(&daemon.once("show events severity error")).contains("primary -> lost"));
+    let mut child = monitor(&daemon, "monitor events last 5 sev w kind pair subj f1");
+    let wanted = |request: &Request| *request == Request::FollowEvents { after: 9, filter: filter.clone() };
+    daemon.wait_for(1, wanted);
+    daemon.happen(sample::event(10, "f2-1", "up", "down"));
+    daemon.happen(sample::event(11, "f1-1", "up", "down"));
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = || {
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        line
+    };
+    // What happened before, then what happens.
+    assert!(line().contains("f1-2 up -> down"));
+    assert!(line().contains("f1-1 up -> down"));
+    drop(child.stdin.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_follower_is_told_how_many_events_it_missed() {
+    let daemon = Daemon::start();
+    let mut child = monitor(&daemon, "monitor events");
+    daemon.happen(sample::event(20, "f1-1", "up", "down"));
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("10 events missed: "), "{line}");
+    drop(child.stdin.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(out(&output).contains("f1-1 up -> down"));
 }
 
 #[test]
@@ -374,4 +418,19 @@ fn screens_follow_one_another_where_there_is_no_terminal() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert!(out(&output).contains("ecofilter-unit main: up") && !out(&output).contains('\x1b'));
+}
+
+#[test]
+fn the_balancer_is_a_document_a_line_behind_a_bar() {
+    let daemon = Daemon::start();
+    let mut command = daemon.sluice();
+    command.args(["-c", "monitor ecof | json"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    daemon.wait_for(2, |request| *request == Request::ShowBalancer);
+    drop(child.stdin.take());
+    let output = child.wait_with_output().unwrap();
+    for line in out(&output).lines() {
+        assert_eq!(serde_json::from_str::<Value>(line).unwrap()["units"][0]["name"], "main");
+    }
+    assert!(!output.stdout.is_empty());
 }

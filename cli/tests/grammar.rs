@@ -28,6 +28,7 @@ impl Names for Fixed {
             Source::Flows => &["bgp", "rest"],
             Source::Profiles => &["default"],
             Source::Links => &["link1", "link2"],
+            Source::Subjects => &["main", "main/f1-1", "main/f1-2"],
             Source::Pairs if args.text("unit").as_deref() == Some("main") => &["f1-1", "f1-2"],
             Source::Pairs => &[],
         };
@@ -44,6 +45,7 @@ fn example(kind: &Kind) -> &'static str {
         Kind::Vlans => "100,20",
         Kind::Choice(choices) => choices[0].0,
         Kind::File => "\"a file.json\"",
+        Kind::Beginning(_) => "main/f1",
         Kind::Text => "\"two words\"",
         Kind::Pattern => "\"^a|b$\"",
     }
@@ -227,6 +229,24 @@ fn values_of_the_lookup_come_in_any_order() {
 }
 
 /// The word that is pointed at, and what is said.
+#[test]
+fn events_are_narrowed_in_any_order() {
+    let command = parse("sh ev last 3 sub main/f1 sev w kind pa").unwrap().unwrap();
+    let filter = cli::commands::event_filter(&command.args);
+    assert_eq!(filter.kind, Some(api::EventKind::Pair));
+    assert_eq!(filter.severity, Some(api::Severity::Warning));
+    assert_eq!(filter.subject.as_deref(), Some("main/f1"));
+    assert_eq!(command.args.number("last"), Some(3_u64));
+    assert!(cli::commands::event_filter(&parse("monitor events last 3").unwrap().unwrap().args).is_open());
+    assert_eq!(texts("monitor events kind c"), ["core", "configuration"]);
+    assert_eq!(texts("show events severity "), ["info", "warning", "error"]);
+    assert!(texts("show events kind pair subject main/").contains(&"main/f1-2".into()));
+    assert!(texts("show events kind pair ").iter().all(|word| word != "kind"));
+    for kind in api::EventKind::ALL {
+        assert!(parse(&format!("show events kind {kind}")).is_ok(), "{kind}");
+    }
+}
+
 fn fault(line: &str) -> (String, String) {
     let fault = parse(line).expect_err(line);
     let caret = fault.caret(line, 0);

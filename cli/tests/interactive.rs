@@ -178,13 +178,16 @@ fn the_balancer_is_drawn_again_until_q() {
     let daemon = Daemon::start();
     let mut operator = Operator::sit_down(&daemon, 60);
     operator.press("monitor ecof\r");
-    operator.see("1 of 2 pairs up");
-    daemon.wait_for(2, |request| *request == api::Request::ShowBalancer);
-    operator.see("\x1b[H");
+    operator.see("\x1b[?1049h");
+    daemon.wait_for(3, |request| *request == api::Request::ShowBalancer);
     operator.press("q");
+    operator.see("\x1b[?1049l");
     operator.see("> ");
     operator.press("monitor events\r");
-    daemon.wait_for(2, |request| matches!(request, api::Request::ShowEvents { .. }));
+    daemon.wait_for(
+        2,
+        |request| matches!(request, api::Request::FollowEvents { filter, .. } if filter.is_open()),
+    );
     operator.press("\x03");
     operator.see("> ");
     operator.press("exit\r");

@@ -62,6 +62,9 @@ pub enum Denied {
         /// What he would have to be.
         needed: Role,
     },
+    /// A certificate without a user's name.
+    #[error("the certificate must have one common name (CN), which is that of a user of `access`")]
+    Nameless,
     /// Not known here.
     #[error("user {user} has no role here; an admin gives one with `set access user {user} role read-only`")]
     Unknown {
@@ -163,6 +166,18 @@ impl Access {
         if uid == 0 || uid == Uid::effective().as_raw() {
             return Ok((user, Role::Admin));
         }
+        match self.accounts.get(&user) {
+            Some(account) => Ok((user, account.role)),
+            None => Err(Denied::Unknown { user }),
+        }
+    }
+
+    /// The user whose name is in a certificate, and his role.
+    ///
+    /// # Errors
+    /// [`Denied::Unknown`]; [`Denied::Nameless`] where no name is in it.
+    pub fn of_certificate(&self, name: Option<&str>) -> Result<(String, Role), Denied> {
+        let user = name.ok_or(Denied::Nameless)?.to_owned();
         match self.accounts.get(&user) {
             Some(account) => Ok((user, account.role)),
             None => Err(Denied::Unknown { user }),

@@ -6,10 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use api::{EventKind, Severity};
 use dataplane::PortId;
+use liveness::Nanos;
 use site::Site;
 use swpipe::io::link_watch::{LinkState, LinkWatch};
 
+use crate::clock;
 use crate::event::{Events, News};
 use crate::keepalives::{Command, Keepalives};
 
@@ -17,7 +20,18 @@ use crate::keepalives::{Command, Keepalives};
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Carrier of ports by name, where the machine tells.
-pub type Known = Arc<Mutex<BTreeMap<String, bool>>>;
+pub type Known = Arc<Mutex<BTreeMap<String, Carrier>>>;
+
+/// Carrier of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carrier {
+    /// It is there.
+    pub present: bool,
+    /// Times it went.
+    pub flaps: u64,
+    /// When it came or went last, while it was watched.
+    pub changed: Option<Nanos>,
+}
 
 /// Interface, number and name of a port.
 type Watched = (String, PortId, String);
@@ -54,7 +68,7 @@ impl Carriers {
             // What is not followed any more is taken to be there, and keep-alives alone decide.
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             for (_, port, name) in watched.iter().filter(|port| !ports.contains(port)) {
-                if known.remove(name) == Some(false) {
+                if known.remove(name).is_some_and(|carrier| !carrier.present) {
                     // It ends with the process alone.
                     let _ = self.keepalives.tell(Command::Carrier { port: *port, present: true });
                 }
@@ -106,16 +120,29 @@ impl Watch {
                     return;
                 }
                 // A port that the watch before this one knew as it is now is no news.
-                let before =
-                    self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), present);
+                let before = {
+                    let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+                    let before = known.get(name).copied();
+                    let after = match before {
+                        Some(carrier) if carrier.present == present => carrier,
+                        Some(Carrier { flaps, .. }) => Carrier {
+                            present,
+                            flaps: flaps + u64::from(!present),
+                            changed: Some(clock::now()),
+                        },
+                        None => Carrier { present, flaps: 0, changed: None },
+                    };
+                    known.insert(name.clone(), after);
+                    before.map(|carrier| carrier.present)
+                };
                 ended |= self.keepalives.tell(Command::Carrier { port: *id, present }).is_err();
                 if before == Some(present) {
                     return;
                 }
                 let words = |present| if present { "carrier" } else { "no-carrier" };
-                let severity = if present { "info" } else { "warning" };
+                let severity = if present { Severity::Info } else { Severity::Warning };
                 let reason = format!("interface {interface}: {:?}", change.state);
-                let news = News::now(severity, "port", name, reason);
+                let news = News::now(severity, EventKind::Port, name, reason);
                 self.events.log(news.change(words(!present), words(present)));
             });
             if let Err(error) = waited {

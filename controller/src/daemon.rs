@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use api::{EventKind, Severity};
 use arc_swap::ArcSwap;
 use dataplane::target::{BMV2, TargetProfile};
 use swpipe::run::{Options as PipelineOptions, Pipeline, PortSpec};
@@ -16,13 +17,15 @@ use crate::carriers::{self, Carriers};
 use crate::clock;
 use crate::datastore::{self, Beginning, BeginningError, Datastores, Who};
 use crate::engine::{Command, Engine};
-use crate::event::{Events, News};
+use crate::event::{EventFile, Events, News};
 use crate::keepalives::Keepalives;
+use crate::logging::{self, Log};
 use crate::northbound;
 use crate::show::{Desk, Rates};
 use crate::socket;
 use crate::state_dir::{Kept, StateDir};
 use crate::target::{Chaos, P4rt, Program, ProgramError};
+use crate::telemetry::Telemetry;
 use crate::view::View;
 
 /// How long frames that are at an appliance get to come back before an embedded pipeline ends.
@@ -59,6 +62,8 @@ pub struct Settings {
     pub state_dir: PathBuf,
     /// JSON lines of events.
     pub events: Option<PathBuf>,
+    /// The log of the process; without it nothing changes its looks.
+    pub log: Option<Log>,
     /// Of arbitration.
     pub device_id: u64,
     /// Of arbitration.
@@ -161,16 +166,21 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
     let first = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(1, |since| since.as_millis() as u64 * 1000);
-    let events = Events::open(first, settings.events.as_deref())
-        .map_err(|source| StartError::Events { path: settings.events.clone().unwrap_or_default(), source })?;
-    let events = Arc::new(events);
+    let events = Arc::new(Events::new(first));
+    let event_file = settings.events.map(logging::file_at);
+    if let Some(file) = event_file.clone() {
+        let path = file.path.clone();
+        events.keep_in(Some(EventFile::open(file).map_err(|source| StartError::Events { path, source })?));
+    }
     if let Some(reason) = unreadable {
-        events.log(News::now("error", "configuration", "state", reason));
+        events.log(News::now(Severity::Error, EventKind::Configuration, "state", reason));
     }
     for (severity, reason) in &beginning.news {
-        events.log(News::now(severity, "configuration", "running", reason));
+        events.log(News::now(*severity, EventKind::Configuration, "running", reason));
     }
     let listener = socket::open(&settings.socket).await?;
+    let status_socket = settings.socket.with_file_name(northbound::status::SOCKET);
+    let status_listener = socket::open(&status_socket).await?;
 
     let plane = match settings.plane.clone() {
         Some(plane) => plane,
@@ -213,6 +223,7 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
     let audit = Arc::new(audit);
     let startup = beginning.startup.clone();
     let datastores = Datastores::new(yang, commands.clone(), events.clone(), audit.clone(), beginning);
+    tokio::spawn(logging::follow(settings.log, datastores.clone(), events.clone(), event_file));
     tokio::spawn(follow_ports(carriers, engine.view(), datastores.changes()));
     let desk = Arc::new(Desk {
         target,
@@ -230,7 +241,12 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
         trouble: engine.trouble(),
     });
     let engine = tokio::spawn(engine.run(received, changes));
-    tokio::spawn(northbound::listen::serve(desk.clone(), settings.state_dir.clone()));
+    let telemetry = Telemetry::new(desk.clone());
+    let state_dir = settings.state_dir.clone();
+    tokio::spawn(northbound::listen::serve(desk.clone(), telemetry.clone(), state_dir.clone()));
+    tokio::spawn(northbound::snmp::serve(desk.clone(), telemetry.clone()));
+    tokio::spawn(northbound::metrics::serve(desk.clone(), telemetry.clone(), state_dir.clone()));
+    tokio::spawn(northbound::status::serve(desk.clone(), telemetry, status_listener, state_dir));
     tokio::spawn(socket::serve(listener, desk));
     tracing::info!("sluiced: ready, clients on {}", settings.socket.display());
 
@@ -246,9 +262,11 @@ pub async fn run(settings: Settings) -> Result<(), StartError> {
         pipeline.stop();
     }
     engine.abort();
-    // The file alone goes; who is connected sees the end of the process.
-    if let Err(error) = std::fs::remove_file(&settings.socket) {
-        tracing::debug!("socket: {error}");
+    // The files alone go; who is connected sees the end of the process.
+    for socket in [&settings.socket, &status_socket] {
+        if let Err(error) = std::fs::remove_file(socket) {
+            tracing::debug!("socket {}: {error}", socket.display());
+        }
     }
     Ok(())
 }

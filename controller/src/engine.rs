@@ -5,34 +5,40 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{Applied, UnitMode};
+use api::{Applied, EventKind, Severity, UnitMode};
 use arc_swap::ArcSwap;
 use dataplane::entry::Update;
-use dataplane::tables::{PairForwarding, TableEntry};
+use dataplane::tables::{BucketForwarding, PairForwarding, TableEntry};
 use dataplane::{LinkIndex, PairId, UnitId};
-use liveness::{
-    Admin, Event, Initial, PairConfig, PairState, PerDirection, Profile, ProfileSettings, Role, UnitConfig,
-    UnitKey, UnitState,
-};
-use site::{Condition, Ids, PairName, PairRole, Site, UnitForwarding};
+use liveness::{CoreState, Event, PairState, UnitKey, UnitState};
+use site::{Condition, Ids, PairName, Site, UnitForwarding};
 use swpipe::port_set::PortSet;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::MissedTickBehavior;
 
 use crate::clock;
 use crate::difference::{Entries, Tables, Updates, by_place, tally};
 use crate::event::{Events, News};
-use crate::keepalives::{Command as LivenessCommand, Keepalives, PairPorts, Status};
+use crate::keepalives::{Command as LivenessCommand, Keepalives, Status};
 use crate::state_dir::{Kept, Numbers, StateDir, StateDirError};
 use crate::target::{Standing, Target, TargetError};
 use crate::view::View;
+use by_cost::Allowances;
+use recovery::{Standings, recover, still_moved, still_probed};
+use supervised::supervised;
 
 mod apply;
+mod by_cost;
 mod news;
+mod recovery;
+mod supervised;
 
 /// Tries to bring the device back to the running configuration after a failed apply, before answering.
 const REPAIRS: usize = 20;
 /// Cabling faults of one pair that follow one another within this, ns, are one.
 const CABLING_EVERY: u64 = 1_000_000_000;
+/// How often the costs of pairs with `weight auto` are looked at.
+const COSTS_EVERY: Duration = Duration::from_secs(1);
 /// Between repairs that go on in the background.
 const REPAIR_AFTER: Duration = Duration::from_millis(250);
 
@@ -137,6 +143,8 @@ pub struct Engine<T> {
     retired: BTreeMap<LinkIndex, liveness::Nanos>,
     /// When a cabling fault of a pair was last logged: a storm of stray keep-alives is one fault.
     cabling: BTreeMap<u16, liveness::Nanos>,
+    /// How soon `weight auto` may move buckets.
+    allowances: Allowances,
     view: Arc<ArcSwap<View>>,
     /// Why the device, although it is connected, cannot be brought to what is wanted.
     trouble: watch::Sender<Option<String>>,
@@ -183,6 +191,7 @@ impl<T: Target> Engine<T> {
             lost: true,
             retired: BTreeMap::new(),
             cabling: BTreeMap::new(),
+            allowances: Allowances::default(),
             view: Arc::new(ArcSwap::from_pointee(view)),
             trouble: watch::Sender::new(None),
             ports,
@@ -216,7 +225,10 @@ impl<T: Target> Engine<T> {
         let mut standing = self.target.standing();
         let first = standing.borrow_and_update().clone();
         self.follow(first).await;
+        let mut costs = tokio::time::interval(COSTS_EVERY);
+        costs.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            let by_cost = self.site.units.values().any(by_cost::is_auto);
             let broken = self.actual.is_none() && matches!(*standing.borrow(), Standing::Primary(_));
             tokio::select! {
                 biased;
@@ -244,6 +256,7 @@ impl<T: Target> Engine<T> {
                 () = tokio::time::sleep(REPAIR_AFTER), if broken => {
                     self.connect().await;
                 }
+                _ = costs.tick(), if by_cost => self.balance_by_cost().await,
             }
         }
     }
@@ -255,21 +268,29 @@ impl<T: Target> Engine<T> {
         match standing {
             Standing::Primary(_) => {
                 self.events.log(
-                    News::now("info", "target", &address, "connected as primary").change("lost", "primary"),
+                    News::now(Severity::Info, EventKind::Target, &address, "connected as primary")
+                        .change("lost", "primary"),
                 );
                 self.actual = None;
                 self.connect().await;
             }
             Standing::Backup => {
                 self.actual = None;
-                self.events.log(News::now("error", "target", &address, "another controller is its primary"));
+                self.events.log(News::now(
+                    Severity::Error,
+                    EventKind::Target,
+                    &address,
+                    "another controller is its primary",
+                ));
             }
             Standing::Lost(reason) => {
                 self.actual = None;
                 // Each try that fails is not news.
                 if !was_lost {
-                    self.events
-                        .log(News::now("warning", "target", &address, reason).change("primary", "lost"));
+                    self.events.log(
+                        News::now(Severity::Warning, EventKind::Target, &address, reason)
+                            .change("primary", "lost"),
+                    );
                 }
             }
         }
@@ -301,8 +322,8 @@ impl<T: Target> Engine<T> {
         });
         if is_new {
             self.events.log(News::now(
-                "error",
-                "target",
+                Severity::Error,
+                EventKind::Target,
                 &self.target.address(),
                 format!("{text}; trying again"),
             ));
@@ -321,9 +342,17 @@ impl<T: Target> Engine<T> {
             self.ids = Ids::allocate(&self.site, &recovered.ids);
             self.keep_numbers();
             if let Err(error) = self.state_dir.save(&self.kept) {
-                self.events.log(News::now("error", "configuration", "running", error.to_string()));
+                self.events.log(News::now(
+                    Severity::Error,
+                    EventKind::Configuration,
+                    "running",
+                    error.to_string(),
+                ));
             }
-            self.condition.stand_ins = standing_in(&self.site, &self.ids, &found);
+            let standing = Standings::of(&self.site, &self.ids, &recovered.up, &found);
+            self.condition.stand_ins = standing.stand_ins;
+            self.condition.hung = standing.hung;
+            self.condition.moved = standing.moved;
             self.condition = self.condition_of(&self.site, &recovered.up);
             self.measure(&self.site.clone(), &self.ids.clone(), &recovered.up)?;
             self.started = true;
@@ -334,8 +363,8 @@ impl<T: Target> Engine<T> {
             tracing::info!("the data plane has the running configuration");
         } else {
             self.events.log(News::now(
-                "info",
-                "target",
+                Severity::Info,
+                EventKind::Target,
                 &self.target.address(),
                 format!("brought to the running configuration: {inserted} inserted, {modified} modified, {deleted} deleted"),
             ));
@@ -428,8 +457,8 @@ impl<T: Target> Engine<T> {
 
     /// Tells the liveness thread what to measure; pairs in `up` start as up.
     fn measure(&self, site: &Site, ids: &Ids, up: &BTreeSet<PairName>) -> Result<(), EngineError> {
-        let (units, ports) = supervised(site, ids, &self.kept.unit_modes, up)?;
-        self.keepalives.tell(LivenessCommand::Configure { units, ports })?;
+        let measured = supervised(site, ids, &self.kept.unit_modes, up)?;
+        self.keepalives.tell(LivenessCommand::Configure(Box::new(measured)))?;
         Ok(())
     }
 
@@ -454,13 +483,19 @@ impl<T: Target> Engine<T> {
             let stand_ins = seed.next_stand_ins(unit);
             condition.stand_ins.insert(unit.name.clone(), stand_ins);
         }
+        condition.hung = still_probed(site, &self.condition.hung);
+        condition.moved = still_moved(site, &self.condition.moved);
+        condition.back_up(site, |unit| self.kept.unit_modes.contains_key(unit));
         condition
     }
 
     /// Reads the liveness thread's state and brings the tables to it, as after a new configuration.
     async fn settle(&mut self) -> Result<(), EngineError> {
         let status = self.keepalives.status().await?;
+        self.see_cores(&status);
+        let before = self.condition.units.clone();
         self.condition = self.condition_from(&status);
+        self.tell_backups(&before, None);
         let wanted = self.wanted();
         self.change_to(wanted).await?;
         Ok(())
@@ -491,6 +526,8 @@ impl<T: Target> Engine<T> {
                 }
             }
         }
+        let cores = self.take_cores(&changes);
+        let before = self.condition.units.clone();
         self.condition = self.condition_of(&self.site, &self.condition.up.clone());
         let quick = self.quick_updates();
         let mut written = None;
@@ -518,13 +555,48 @@ impl<T: Target> Engine<T> {
                 self.events.log(news);
             }
         }
-        if self.actual.is_some() && self.site.units.values().any(|unit| unit.rebalance) {
+        self.tell_backups(&before, written);
+        let moves = cores
+            || !self.condition.hung.is_empty()
+            || !self.condition.moved.is_empty()
+            || self.site.units.values().any(|unit| unit.rebalance);
+        if self.actual.is_some() && moves {
             let wanted = self.wanted();
             if let Err(error) = self.change_to(wanted).await {
                 tracing::warn!("{error}; trying again");
             }
         } else {
             self.publish();
+        }
+    }
+
+    /// Logs which units others stand in for now, and which have their traffic back.
+    fn tell_backups(&self, before: &BTreeMap<String, UnitForwarding>, written: Option<liveness::Nanos>) {
+        let backup = |of: &BTreeMap<String, UnitForwarding>, unit: &str| match of.get(unit) {
+            Some(UnitForwarding::Backup(backup)) => Some(backup.clone()),
+            _ => None,
+        };
+        for unit in self.site.units.keys() {
+            let (was, is) = (backup(before, unit), backup(&self.condition.units, unit));
+            if was == is {
+                continue;
+            }
+            let state = |backup: &Option<String>, other: &Option<UnitForwarding>| match (backup, other) {
+                (Some(_), _) => "backup",
+                (None, Some(UnitForwarding::Bypass)) => "bypass",
+                (None, Some(UnitForwarding::Primary)) => "primary",
+                (None, _) => "up",
+            };
+            let (severity, reason) = match &is {
+                Some(backup) => (Severity::Warning, format!("backup: unit {backup} has its traffic")),
+                None => (Severity::Info, "backup: no unit stands in for it any more".to_owned()),
+            };
+            let mut news = News::now(severity, EventKind::Unit, unit, reason).change(
+                state(&was, &before.get(unit).cloned()),
+                state(&is, &self.condition.units.get(unit).cloned()),
+            );
+            news.written = written;
+            self.events.log(news);
         }
     }
 
@@ -547,8 +619,68 @@ impl<T: Target> Engine<T> {
                 }
             }
         }
+        downs.extend(self.hung_buckets(actual));
         downs.extend(ups);
         downs
+    }
+
+    /// Takes the buckets of cores that hang out of service, wherever they are on the device.
+    fn hung_buckets(&self, actual: &Tables) -> Vec<Update> {
+        let mut hung: BTreeMap<(PairId, u8), BucketForwarding> = BTreeMap::new();
+        for (pair, cores) in &self.condition.hung {
+            let primary = self.condition.units.get(&pair.unit) == Some(&UnitForwarding::Primary);
+            let (Some(id), Some(unit)) = (self.ids.pairs.get(pair), self.site.units.get(&pair.unit)) else {
+                continue;
+            };
+            if !primary {
+                hung.extend(cores.iter().map(|core| ((*id, *core), site::core_down(unit))));
+            }
+        }
+        if hung.is_empty() {
+            return Vec::new();
+        }
+        let buckets = actual.rest.values().filter(|entry| entry.table == dataplane::tables::BUCKETS.id);
+        buckets
+            .filter_map(|entry| {
+                let Ok(TableEntry::Bucket(mut bucket)) = TableEntry::parse(entry) else { return None };
+                let (pair, core) = bucket.forwarding.serving()?;
+                bucket.forwarding = *hung.get(&(pair, core.0))?;
+                Some(Update::Modify(bucket.entry()))
+            })
+            .collect()
+    }
+
+    /// Notes which cores hang. Of one that nothing is known of yet, what was known before stands.
+    fn see_cores(&mut self, status: &Status) {
+        for pair in status.pairs.iter().filter(|pair| !pair.cores.is_empty()) {
+            let Some(name) = self.pair_name(PairId(pair.pair.0)) else { continue };
+            let cores = self.condition.hung.entry(name).or_default();
+            for core in &pair.cores {
+                match core.state {
+                    CoreState::Down => drop(cores.insert(core.core)),
+                    CoreState::Up => drop(cores.remove(&core.core)),
+                    CoreState::Init => {}
+                }
+            }
+        }
+        self.condition.hung.retain(|_, cores| !cores.is_empty());
+    }
+
+    /// Notes which cores hang; whether any changed.
+    fn take_cores(&mut self, changes: &[Event]) -> bool {
+        let mut changed = false;
+        for change in changes {
+            let Event::Core(transition) = change else { continue };
+            let Some(name) = self.pair_name(PairId(transition.pair.0)) else { continue };
+            let cores = self.condition.hung.entry(name).or_default();
+            changed |= match transition.to {
+                CoreState::Down => cores.insert(transition.core),
+                CoreState::Up => cores.remove(&transition.core),
+                CoreState::Init => false,
+            };
+        }
+        self.condition.hung.retain(|_, cores| !cores.is_empty());
+        changed
     }
 
     fn pair_name(&self, id: PairId) -> Option<PairName> {
@@ -650,14 +782,15 @@ impl<T: Target> Engine<T> {
         }
         let was = before.unit_modes.get(unit).copied().unwrap_or(UnitMode::Auto);
         if was != mode {
-            let severity = if mode == UnitMode::Auto { "info" } else { "warning" };
-            let news = News::now(severity, "mode", unit, "set by hand");
+            let severity = if mode == UnitMode::Auto { Severity::Info } else { Severity::Warning };
+            let news = News::now(severity, EventKind::Mode, unit, "set by hand");
             self.events.log(news.change(mode_name(was), mode_name(mode)));
         }
+        self.tell_backups(&old.units, None);
         // In an emergency the traffic comes first: a full disk must not stand in the way of a bypass.
         if let Err(error) = self.state_dir.save(&self.kept) {
             let reason = format!("mode {mode:?} is in force, but a restart would not find it: {error}");
-            self.events.log(News::now("error", "unit", unit, reason));
+            self.events.log(News::now(Severity::Error, EventKind::Unit, unit, reason));
         }
         self.measure(&self.site.clone(), &self.ids.clone(), &self.condition.up.clone())?;
         Ok(())
@@ -673,131 +806,9 @@ impl<T: Target> Engine<T> {
     }
 }
 
-/// What a device's entries tell a controller that did not write them.
-struct Recovered {
-    ids: Ids,
-    up: BTreeSet<PairName>,
-}
-
 /// Operators' traffic may depend on the device.
 fn has_links(tables: &Tables) -> bool {
     tables.rest.values().any(|entry| entry.table == dataplane::tables::LINKS.id)
-}
-
-/// Reads the numbers in force, or takes those that were kept, and the pairs that are up.
-fn recover(entries: &Tables, kept: Option<Ids>) -> Recovered {
-    let mut ids = Ids::default();
-    let mut up_ids = BTreeSet::new();
-    for entry in entries.values() {
-        let name = || String::from_utf8_lossy(&entry.metadata).into_owned();
-        match TableEntry::parse(entry) {
-            Ok(TableEntry::Link(link)) if link.forwarding.port().is_some() => {
-                ids.links.insert(name(), link.link);
-            }
-            Ok(TableEntry::Unit(unit)) => {
-                ids.units.insert(name(), unit.unit);
-            }
-            Ok(TableEntry::PairPort(port)) => {
-                if let Ok(pair) = name().parse() {
-                    ids.pairs.insert(pair, port.pair);
-                }
-            }
-            Ok(TableEntry::Rule(rule)) => {
-                ids.flows.insert(name(), rule.priority);
-            }
-            Ok(TableEntry::PairState(state)) if state.forwarding == PairForwarding::Up => {
-                up_ids.insert(state.pair);
-            }
-            _ => {}
-        }
-    }
-    let ids = kept.unwrap_or(ids);
-    let up = ids.pairs.iter().filter(|(_, id)| up_ids.contains(id)).map(|(name, _)| name.clone()).collect();
-    Recovered { ids, up }
-}
-
-/// Which spares stand in on a device: those that serve buckets of others.
-fn standing_in(site: &Site, ids: &Ids, entries: &Tables) -> BTreeMap<String, BTreeMap<String, String>> {
-    let names: BTreeMap<PairId, &PairName> = ids.pairs.iter().map(|(name, id)| (*id, name)).collect();
-    let mut serving: BTreeMap<(UnitId, u16), PairId> = BTreeMap::new();
-    for entry in entries.values() {
-        if let Ok(TableEntry::Bucket(bucket)) = TableEntry::parse(entry)
-            && let Some((pair, _)) = bucket.forwarding.serving()
-        {
-            serving.insert((bucket.unit, bucket.bucket.0), pair);
-        }
-    }
-    let mut all = BTreeMap::new();
-    for unit in site.units.values() {
-        let (Some(id), Some(table)) = (ids.units.get(&unit.name), unit.bucket_table()) else { continue };
-        let spares = unit.shape().spares;
-        let mut stand_ins = BTreeMap::new();
-        for (bucket, (home, _)) in (0..).zip(table.home()) {
-            let now = serving.get(&(*id, bucket)).and_then(|pair| names.get(pair));
-            if let Some(spare) = now.filter(|now| now.unit == unit.name && spares.contains(&now.pair)) {
-                stand_ins.insert(home.to_owned(), spare.pair.clone());
-            }
-        }
-        all.insert(unit.name.clone(), stand_ins);
-    }
-    all
-}
-
-/// What the liveness thread measures for a site.
-fn supervised(
-    site: &Site,
-    ids: &Ids,
-    modes: &BTreeMap<String, UnitMode>,
-    up: &BTreeSet<PairName>,
-) -> Result<(Vec<UnitConfig>, PairPorts), EngineError> {
-    let mut units = Vec::new();
-    let mut ports = PairPorts::new();
-    for unit in site.units.values() {
-        let Some(unit_id) = ids.units.get(&unit.name) else { continue };
-        let config = site.profile_of(unit);
-        let profile = Profile::new(ProfileSettings {
-            initial_delay_ms: config.initial_delay,
-            interval_ms: config.interval,
-            probes_down_count: config.probes_down_count,
-            probes_up_count: config.probes_up_count,
-            max_delay_us: config.max_delay,
-            active_pairs: config.active_pairs as u16,
-            sampling_count: config.sampling_count as u16,
-            suspend_limit_ms: config.suspend_limit,
-        })
-        .map_err(|error| EngineError::Profile { profile: config.name.clone(), reason: error.to_string() })?;
-        let mut pairs = Vec::new();
-        for pair in unit.pairs.values() {
-            let name = PairName { unit: unit.name.clone(), pair: pair.name.clone() };
-            let (Some(id), Some(lan), Some(wan)) =
-                (ids.pairs.get(&name), site.ports.get(&pair.lan_port), site.ports.get(&pair.wan_port))
-            else {
-                continue; // the check has made sure of ports and numbers
-            };
-            ports.insert(*id, PerDirection { lan_to_wan: lan.id, wan_to_lan: wan.id });
-            let mut measured = PairConfig::new(liveness::PairKey(id.0));
-            measured.role = match pair.role {
-                PairRole::Active => Role::Active,
-                PairRole::Spare => Role::Spare,
-            };
-            measured.admin = match pair.admin {
-                site::Admin::Up => Admin::Up,
-                site::Admin::Down => Admin::Down,
-                site::Admin::Drain => Admin::Drain,
-            };
-            measured.initial = if up.contains(&name) { Initial::AdoptedUp } else { Initial::Fresh };
-            pairs.push(measured);
-        }
-        let mut unit_config = UnitConfig::new(UnitKey(unit_id.0.into()), profile, pairs);
-        unit_config.rebalance = unit.rebalance;
-        unit_config.mode = match modes.get(&unit.name) {
-            Some(UnitMode::Bypass) => liveness::UnitMode::Bypass,
-            Some(UnitMode::Primary) => liveness::UnitMode::Primary,
-            Some(UnitMode::Auto) | None => liveness::UnitMode::Auto,
-        };
-        units.push(unit_config);
-    }
-    Ok((units, ports))
 }
 
 /// The name of a mode as clients see it.
@@ -818,6 +829,7 @@ pub fn pair_state_name(state: PairState) -> &'static str {
         PairState::Down => "down",
         PairState::AdminDown => "admin-down",
         PairState::Draining => "draining",
+        PairState::Held => "held",
     }
 }
 

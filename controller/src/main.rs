@@ -6,10 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{ArgGroup, Parser};
 use controller::daemon::{Plane, Settings, run};
+use controller::logging::Log;
 use dataplane::target::TargetProfile;
-use tracing_subscriber::EnvFilter;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
 
 /// Sluice's controller: programs a data plane, measures its pairs, serves the CLI.
 #[derive(Parser)]
@@ -44,7 +42,7 @@ struct Arguments {
     /// What must outlive the process.
     #[arg(long, default_value = "/var/lib/sluice")]
     state_dir: PathBuf,
-    /// Append events to this file, one JSON object a line.
+    /// Append events to this file, one JSON object a line, where the configuration (`logger event-file`) names none.
     #[arg(long)]
     events: Option<PathBuf>,
     /// P4Runtime device id.
@@ -81,20 +79,6 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Journal where systemd reads our output, else lines on standard error.
-fn log() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let registry = tracing_subscriber::registry().with(filter);
-    if std::env::var_os("JOURNAL_STREAM").is_some()
-        && let Ok(journal) = tracing_journald::layer()
-    {
-        registry.with(journal).init();
-        return;
-    }
-    let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    registry.with(tracing_subscriber::fmt::layer().with_ansi(ansi).with_writer(std::io::stderr)).init();
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if arguments.hash_password {
@@ -109,7 +93,13 @@ fn main() -> ExitCode {
             }
         };
     }
-    log();
+    let log = match Log::start() {
+        Ok(log) => Some(log),
+        Err(error) => {
+            eprintln!("sluiced: {error}");
+            None
+        }
+    };
     let pipeline = swpipe::run::Options {
         backend: arguments.io,
         workers: arguments.workers,
@@ -132,6 +122,7 @@ fn main() -> ExitCode {
         socket: arguments.socket,
         state_dir: arguments.state_dir,
         events: arguments.events,
+        log,
         device_id: arguments.device_id,
         election_id: arguments.election_id.unwrap_or(seconds.into()),
         chaos: arguments.chaos,

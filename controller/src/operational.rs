@@ -4,13 +4,15 @@
 //! answer goes in.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tree::{Kind, NodeId, Schema, Tree, Type};
 
-use crate::show::{Desk, Refusal};
+use crate::show::Refusal;
 use crate::target::Target;
+use crate::telemetry::Telemetry;
 
 /// As much of an answer as stands below a node of the schema.
 fn part(schema: &Schema, node: NodeId, answer: &Value) -> Value {
@@ -57,15 +59,16 @@ fn answer(of: &impl Serialize) -> Result<Value, Refusal> {
     Ok(serde_json::to_value(of)?)
 }
 
-impl<T: Target> Desk<T> {
-    /// State of everything, in a tree without configuration.
+impl<T: Target> Telemetry<T> {
+    /// State of everything as it is now, in a tree without configuration.
     ///
     /// # Errors
-    /// The data plane cannot be asked.
+    /// What is known does not follow the modules.
     pub async fn state(&self, schema: &Arc<Schema>) -> Result<Tree, Refusal> {
-        let view = self.view.load_full();
-        let mut balancer = answer(&self.balancer(&view).await?)?;
-        let liveness = self.liveness(&view, None).await?;
+        let snapshot = self.snapshot(Duration::ZERO).await;
+        let flows = self.flows(Duration::ZERO).await;
+        let mut balancer = answer(&snapshot.balancer)?;
+        let liveness = &snapshot.liveness;
         let mut units = Vec::new();
         for unit in balancer["units"].as_array().into_iter().flatten() {
             let name = unit["name"].as_str().unwrap_or_default();
@@ -78,6 +81,9 @@ impl<T: Target> Desk<T> {
                 if let (Some(all), Some(measured)) = (all.as_object_mut(), measured) {
                     all.insert("lan-to-wan".to_owned(), answer(&measured.lan_to_wan)?);
                     all.insert("wan-to-lan".to_owned(), answer(&measured.wan_to_lan)?);
+                    all.insert("cores".to_owned(), answer(&measured.cores)?);
+                    all.insert("ip-probe".to_owned(), answer(&measured.ip_probe)?);
+                    all.insert("negative-probe".to_owned(), answer(&measured.negative_probe)?);
                 }
                 pairs.push((pair_name, all));
             }
@@ -90,21 +96,19 @@ impl<T: Target> Desk<T> {
             units.append(&mut entry);
         }
         balancer["units"] = Value::Null;
-        // Screens must be there when the data plane is not, and so must this.
-        let ports = self.ports(&view, None).await.unwrap_or_default();
-        let links = self.links(&view).await.unwrap_or_default();
-        let flows = self.flows(&view).await.unwrap_or_default();
         let mut below = Map::new();
         let list = |of: &[&str], answers: Result<Vec<(String, Value)>, Refusal>| -> Result<Value, Refusal> {
             let answers = answers?;
             let answers = answers.iter().map(|(name, answer)| (name.as_str(), answer.clone()));
             Ok(entries(schema, of, answers).into())
         };
-        let ports =
-            list(&["port"], ports.iter().map(|port| Ok((port.name.clone(), answer(port)?))).collect())?;
-        let links = links.iter().map(|link| Ok((link.name.clone(), answer(link)?))).collect();
+        let ports = list(
+            &["port"],
+            snapshot.ports.iter().map(|port| Ok((port.name.clone(), answer(port)?))).collect(),
+        )?;
+        let links = snapshot.links.iter().map(|link| Ok((link.name.clone(), answer(link)?))).collect();
         below.insert("link".to_owned(), list(&["ecofilter-balancer", "link"], links)?);
-        let flows = flows.iter().map(|flow| Ok((flow.name.clone(), answer(flow)?))).collect();
+        let flows = flows.flows.iter().map(|flow| Ok((flow.name.clone(), answer(flow)?))).collect();
         below.insert("flow".to_owned(), list(&["ecofilter-balancer", "flow"], flows)?);
         below.insert("ecofilter-unit".to_owned(), units.into());
         if let Some(state) = schema.at(&["ecofilter-balancer", "state"]) {

@@ -1,18 +1,19 @@
 //! Answers to clients: what they look at, and what they ask the engine to do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use api::{
-    Balancer, ConfigHash, Count, DirectionLiveness, Drops, Flow, Link, NamedVerdicts, PairLiveness, Port,
-    PortLosses, Request, Response, SideCounts, TableUsage, Unit, UnitHash, UnitMode, VerdictCount, Version,
+    Balancer, ConfigHash, Count, Drops, EventKind, Flow, Link, NamedVerdicts, PairLiveness, Port, PortLosses,
+    Request, Response, Severity, SideCounts, TableUsage, UnitHash, VerdictCount, Version,
 };
 use arc_swap::ArcSwap;
+use dataplane::entry::Entry;
 use dataplane::schema::counters as cells;
-use dataplane::{LinkIndex, PairId, Reason, Side, SteeringMode};
-use liveness::{Direction, Nanos, PairStatus, PathStatus, Suspicion, UnitStatus};
+use dataplane::{LinkIndex, PairId, PortId, Reason, Side, SteeringMode};
+use liveness::{Nanos, Suspicion};
 use serde_json::Value;
-use site::{PairName, PairRole, Site};
+use site::{PairName, Site};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::access::{self, Action};
@@ -21,13 +22,18 @@ use crate::carriers;
 use crate::clock;
 use crate::counted::{LinkPorts, cells_for, correct};
 use crate::datastore::Datastores;
-use crate::engine::{Command, pair_state_name, unit_id, unit_state_name};
-use crate::event::Events;
-use crate::keepalives::{Keepalives, Status};
+use crate::engine::Command;
+use crate::event::{Events, News};
+use crate::keepalives::{Command as KeepaliveCommand, Keepalives, Status};
 use crate::lookup::lookup;
 use crate::session::Session;
 use crate::target::{Standing, Target, TargetError};
 use crate::view::View;
+
+mod measured;
+
+use measured::buckets_served;
+pub(crate) use measured::{liveness_of, references_of, unit_of};
 
 /// Digits of a digest that screens show.
 const SHOWN_DIGITS: usize = 16;
@@ -108,8 +114,12 @@ fn counted(count: swpipe::counters::Count) -> Count {
     Count { packets: count.packets, bytes: count.bytes }
 }
 
+/// A cell of a counter array, as it is asked for.
+type Cell = (&'static dataplane::schema::Counter, usize);
+
 /// Cells that were read, to be taken by the same number.
-struct Cells(BTreeMap<(u32, usize), Count>);
+#[derive(Default)]
+pub(crate) struct Cells(BTreeMap<(u32, usize), Count>);
 
 impl Cells {
     fn get(&self, counter: &dataplane::schema::Counter, index: usize) -> Count {
@@ -140,6 +150,9 @@ impl<T: Target> Desk<T> {
     pub async fn answer(&self, session: &mut Session, request: Request) -> Response {
         let call = (Action::of(&request) == Action::Call).then(|| format!("{request:?}"));
         let result = self.try_answer(session, request).await;
+        if let Err(Refusal::Denied(denied)) = &result {
+            self.access_event(Severity::Warning, &session.who.user, denied.to_string());
+        }
         if let Some(call) = call {
             let said = result.as_ref().map(drop).map_err(ToString::to_string);
             self.audit.record(&session.who, &call, None, said.as_ref().copied().map_err(String::as_str));
@@ -148,6 +161,13 @@ impl<T: Target> Desk<T> {
             Ok(value) => Response::Ok(value),
             Err(refusal) => Response::Error(refusal.to_string()),
         }
+    }
+
+    /// Logs who came in, or was kept out.
+    pub(crate) fn access_event(&self, severity: Severity, user: &str, reason: String) {
+        // Whoever is kept out may have called himself anything.
+        let user: String = user.chars().take(64).collect();
+        self.events.log(News::now(severity, EventKind::Access, &user, reason));
     }
 
     async fn try_answer(&self, session: &mut Session, request: Request) -> Result<Value, Refusal> {
@@ -191,7 +211,12 @@ impl<T: Target> Desk<T> {
                 serde_json::to_value(self.liveness(&view, profile.as_deref()).await?)?
             }
             Request::ShowDrops => serde_json::to_value(self.drops(&view).await?)?,
-            Request::ShowEvents { after, last } => serde_json::to_value(self.events.list(after, last))?,
+            Request::ShowEvents { after, last, filter } => {
+                serde_json::to_value(self.events.select(after, last, &filter))?
+            }
+            Request::FollowEvents { after, filter } => {
+                serde_json::to_value(self.events.since(after, &filter))?
+            }
             Request::ShowTarget => serde_json::to_value(self.target_of(&view))?,
             Request::Lookup(query) => {
                 // Tables that are not known to be the device's would give an answer that may be wrong.
@@ -213,9 +238,14 @@ impl<T: Target> Desk<T> {
                         view.site.pair_names().map(|name| name.to_string()),
                     ));
                 }
-                return Err(Refusal::NotHeld(format!(
-                    "pair {name} is not held: its profile has hold-down off"
-                )));
+                let (answer, cleared) = oneshot::channel();
+                if let Some(id) = view.ids.pairs.get(&name) {
+                    self.keepalives.tell(KeepaliveCommand::ClearHold { pair: *id, answer })?;
+                }
+                if !cleared.await.unwrap_or_default() {
+                    return Err(Refusal::NotHeld(format!("pair {name} is not held")));
+                }
+                Value::Null
             }
             Request::WhoAmI => serde_json::to_value(api::WhoAmI {
                 user: session.who.user.clone(),
@@ -234,11 +264,7 @@ impl<T: Target> Desk<T> {
         result.await.map_err(|_| Refusal::Ending)
     }
 
-    async fn read(
-        &self,
-        view: &View,
-        wanted: Vec<(&'static dataplane::schema::Counter, usize)>,
-    ) -> Result<Cells, Refusal> {
+    async fn read(&self, view: &View, wanted: Vec<Cell>) -> Result<Cells, Refusal> {
         let wanted = wanted.into_iter().map(|(counter, index)| (counter.id, index)).collect();
         let (bytes, links) = (self.target.profile().counted, LinkPorts::of(&view.tables));
         let asked = cells_for(bytes, &links, wanted);
@@ -248,7 +274,18 @@ impl<T: Target> Desk<T> {
         Ok(Cells(read.into_iter().map(|(cell, count)| (cell, counted(count))).collect()))
     }
 
-    fn version(&self, view: &View) -> Version {
+    /// Every cell that ports, links, drops and the balancer are made of, at one time.
+    pub(crate) async fn read_all(&self, view: &View) -> Result<Cells, Refusal> {
+        let mut wanted = port_cells(view, None);
+        wanted.extend(link_cells(view));
+        wanted.extend(drop_cells(view));
+        wanted.extend(balancer_cells(view));
+        let mut seen = BTreeSet::new();
+        wanted.retain(|(counter, index)| seen.insert((counter.id, *index)));
+        self.read(view, wanted).await
+    }
+
+    pub(crate) fn version(&self, view: &View) -> Version {
         let (_, device) = view.site.config_hashes();
         Version {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -259,20 +296,15 @@ impl<T: Target> Desk<T> {
         }
     }
 
-    pub(crate) async fn ports(&self, view: &View, only: Option<&str>) -> Result<Vec<Port>, Refusal> {
+    async fn ports(&self, view: &View, only: Option<&str>) -> Result<Vec<Port>, Refusal> {
+        let read = self.read(view, port_cells(view, only)).await?;
+        Ok(self.ports_of(view, only, &read))
+    }
+
+    pub(crate) fn ports_of(&self, view: &View, only: Option<&str>, read: &Cells) -> Vec<Port> {
         let roles = roles(&view.site);
-        let ports: Vec<&site::Port> =
-            view.site.ports.values().filter(|port| only.is_none_or(|name| name == port.name)).collect();
-        let wanted = ports
-            .iter()
-            .flat_map(|port| {
-                [(&cells::PORT_IN, cells::port(port.id)), (&cells::PORT_OUT, cells::port(port.id))]
-            })
-            .collect();
-        let read = self.read(view, wanted).await?;
         let carriers = self.carriers.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok(ports
-            .into_iter()
+        ports_named(view, only)
             .map(|port| Port {
                 name: port.name.clone(),
                 port_id: port.id.0,
@@ -283,113 +315,38 @@ impl<T: Target> Desk<T> {
                 mtu: port.mtu,
                 description: port.description.clone(),
                 role: roles.get(port.name.as_str()).cloned(),
-                carrier: carriers.get(&port.name).copied(),
+                carrier: carriers.get(&port.name).map(|carrier| carrier.present),
+                flaps: carriers.get(&port.name).map_or(0, |carrier| carrier.flaps),
+                last_change: carriers
+                    .get(&port.name)
+                    .and_then(|carrier| carrier.changed)
+                    .map(clock::calendar),
                 rx: read.get(&cells::PORT_IN, cells::port(port.id)),
                 tx: read.get(&cells::PORT_OUT, cells::port(port.id)),
             })
-            .collect())
+            .collect()
     }
 
-    pub(crate) async fn links(&self, view: &View) -> Result<Vec<Link>, Refusal> {
-        let port = |name: &str| view.site.ports.get(name).map(|port| port.id).unwrap_or_default();
-        let index = |link: &site::Link| view.ids.links.get(&link.name).copied().unwrap_or_default();
-        let mut wanted = Vec::new();
-        for link in &view.site.links {
-            for id in [port(&link.lan_port), port(&link.wan_port)] {
-                wanted.push((&cells::PORT_IN, cells::port(id)));
-                wanted.push((&cells::PORT_OUT, cells::port(id)));
-            }
-            wanted.extend(link_verdict_cells(index(link)));
-        }
-        let read = self.read(view, wanted).await?;
-        let side = |name: &str| {
-            let rx = read.get(&cells::PORT_IN, cells::port(port(name)));
-            let tx = read.get(&cells::PORT_OUT, cells::port(port(name)));
-            SideCounts {
-                rx_packets: rx.packets,
-                rx_bytes: rx.bytes,
-                tx_packets: tx.packets,
-                tx_bytes: tx.bytes,
-            }
-        };
-        Ok(view
-            .site
-            .links
-            .iter()
-            .map(|link| Link {
-                name: link.name.clone(),
-                index: index(link).0,
-                description: link.description.clone(),
-                lan_port: link.lan_port.clone(),
-                wan_port: link.wan_port.clone(),
-                lan: side(&link.lan_port),
-                wan: side(&link.wan_port),
-                verdicts: read
-                    .verdicts(&cells::LINK_VERDICTS, |reason| cells::link_verdict(index(link), reason)),
-            })
-            .collect())
+    async fn links(&self, view: &View) -> Result<Vec<Link>, Refusal> {
+        Ok(links_of(view, &self.read(view, link_cells(view)).await?))
     }
 
     async fn drops(&self, view: &View) -> Result<Drops, Refusal> {
-        let mut wanted: Vec<_> = Reason::ALL.iter().map(|reason| (&cells::VERDICTS, reason.slot())).collect();
-        // All ports of the data plane: frames came in by ports that the configuration does not have any more.
-        wanted.extend((0..cells::PORTS).map(|port| (&cells::PORT_IN, port)));
-        for counter in [&cells::PORT_MISSED, &cells::PORT_LOST] {
-            wanted.extend(view.site.ports.values().map(|port| (counter, cells::port(port.id))));
-        }
-        wanted.extend(view.ids.links.values().flat_map(|link| link_verdict_cells(*link)));
-        wanted.extend(view.ids.pairs.values().flat_map(|pair| pair_verdict_cells(*pair)));
-        let read = self.read(view, wanted).await?;
-        Ok(Drops {
-            frames_in: (0..cells::PORTS).map(|port| read.get(&cells::PORT_IN, port).packets).sum(),
-            verdicts: read.verdicts(&cells::VERDICTS, Reason::slot),
-            outside: view
-                .site
-                .ports
-                .values()
-                .map(|port| PortLosses {
-                    port: port.name.clone(),
-                    missed: read.get(&cells::PORT_MISSED, cells::port(port.id)).packets,
-                    lost: read.get(&cells::PORT_LOST, cells::port(port.id)).packets,
-                })
-                .filter(|losses| losses.missed + losses.lost > 0)
-                .collect(),
-            links: view
-                .ids
-                .links
-                .iter()
-                .map(|(name, link)| NamedVerdicts {
-                    name: name.clone(),
-                    verdicts: read
-                        .verdicts(&cells::LINK_VERDICTS, |reason| cells::link_verdict(*link, reason)),
-                })
-                .collect(),
-            pairs: view
-                .ids
-                .pairs
-                .iter()
-                .map(|(name, pair)| NamedVerdicts {
-                    name: name.to_string(),
-                    verdicts: read
-                        .verdicts(&cells::PAIR_VERDICTS, |reason| cells::pair_verdict(*pair, reason)),
-                })
-                .collect(),
-        })
+        Ok(drops_of(view, &self.read(view, drop_cells(view)).await?))
     }
 
-    pub(crate) async fn balancer(&self, view: &View) -> Result<Balancer, Refusal> {
+    async fn balancer(&self, view: &View) -> Result<Balancer, Refusal> {
         let status = self.keepalives.status().await?;
-        let mut wanted = Vec::new();
-        for pair in view.ids.pairs.values() {
-            wanted.extend(Side::BOTH.map(|side| (&cells::PAIR_OUT, cells::pair_out(*pair, side))));
-            wanted.push((&cells::PAIR_VERDICTS, cells::pair_verdict(*pair, Reason::Returned)));
-        }
         // The screen must be there when the data plane is not.
-        let read = match self.read(view, wanted).await {
+        let read = match self.read(view, balancer_cells(view)).await {
             Ok(read) => read,
-            Err(Refusal::Target(_)) => Cells(BTreeMap::new()),
+            Err(Refusal::Target(_)) => Cells::default(),
             Err(refusal) => return Err(refusal),
         };
+        Ok(self.balancer_of(view, &status, &read))
+    }
+
+    pub(crate) fn balancer_of(&self, view: &View, status: &Status, read: &Cells) -> Balancer {
         let (hashes, device) = view.site.config_hashes();
         let served = buckets_served(view);
         let units = view
@@ -398,11 +355,11 @@ impl<T: Target> Desk<T> {
             .values()
             .map(|unit| {
                 let digest = hashes.get(&unit.name).map(String::as_str).unwrap_or_default();
-                unit_of(view, unit, digest, &status, &read, &served)
+                unit_of(view, unit, digest, status, read, &served)
             })
             .collect();
         let (data_plane, data_plane_reason) = self.standing();
-        Ok(Balancer {
+        Balancer {
             data_plane,
             data_plane_reason,
             balancing_method: view.site.method.as_str().to_owned(),
@@ -411,22 +368,25 @@ impl<T: Target> Desk<T> {
                 SteeringMode::Dot1q { .. } => "dot1q".to_owned(),
             },
             config_hash: shown(&device),
-            liveness_suspended: matches!(status.suspicion, Suspicion::Suspended { .. }),
+            liveness_suspended: is_suspended(status),
+            references: references_of(view, status),
             units,
-        })
+        }
     }
 
-    pub(crate) async fn liveness(
-        &self,
-        view: &View,
-        profile: Option<&str>,
-    ) -> Result<Vec<PairLiveness>, Refusal> {
+    async fn liveness(&self, view: &View, profile: Option<&str>) -> Result<Vec<PairLiveness>, Refusal> {
         Ok(liveness_of(view, &self.keepalives.status().await?, profile))
     }
 
     pub(crate) async fn flows(&self, view: &View) -> Result<Vec<Flow>, Refusal> {
+        let read = self.target.rule_counters().await?;
+        // 100,000 of them take a while: other tasks go on meanwhile.
+        Ok(tokio::task::block_in_place(|| self.flows_of(view, read)))
+    }
+
+    fn flows_of(&self, view: &View, read: Vec<(Entry, swpipe::counters::Count)>) -> Vec<Flow> {
         let mut counts: BTreeMap<String, Count> = BTreeMap::new();
-        for (entry, count) in self.target.rule_counters().await? {
+        for (entry, count) in read {
             // By our own books: a device may not keep names.
             let metadata = view.tables.get(&entry.place()).map_or(&entry.metadata, |known| &known.metadata);
             let name = String::from_utf8_lossy(metadata).into_owned();
@@ -463,7 +423,7 @@ impl<T: Target> Desk<T> {
             })
             .collect();
         flows.sort_by(|a, b| b.priority.cmp(&a.priority).then_with(|| a.name.cmp(&b.name)));
-        Ok(flows)
+        flows
     }
 
     /// How the connection to the data plane stands, and why.
@@ -478,7 +438,12 @@ impl<T: Target> Desk<T> {
         }
     }
 
-    fn target_of(&self, view: &View) -> api::Target {
+    /// The data plane is under this controller, and what is known of its tables is true.
+    pub(crate) fn is_current(&self) -> bool {
+        self.standing().1.is_none()
+    }
+
+    pub(crate) fn target_of(&self, view: &View) -> api::Target {
         let (state, reason) = self.standing();
         let mut used: BTreeMap<u32, usize> = BTreeMap::new();
         for entry in view.tables.values() {
@@ -533,15 +498,133 @@ impl Rates {
     }
 }
 
+/// Losses of some pairs do not count for now.
+fn is_suspended(status: &Status) -> bool {
+    let suspicions = status.references.iter().map(|reference| reference.suspicion);
+    suspicions.chain([status.suspicion]).any(|suspicion| matches!(suspicion, Suspicion::Suspended { .. }))
+}
+
 fn shown(digest: &str) -> String {
     digest.chars().take(SHOWN_DIGITS).collect()
 }
 
-fn link_verdict_cells(link: LinkIndex) -> impl Iterator<Item = (&'static dataplane::schema::Counter, usize)> {
+fn ports_named<'a>(view: &'a View, only: Option<&'a str>) -> impl Iterator<Item = &'a site::Port> {
+    view.site.ports.values().filter(move |port| only.is_none_or(|name| name == port.name))
+}
+
+fn port_cells(view: &View, only: Option<&str>) -> Vec<Cell> {
+    ports_named(view, only)
+        .flat_map(|port| [(&cells::PORT_IN, cells::port(port.id)), (&cells::PORT_OUT, cells::port(port.id))])
+        .collect()
+}
+
+fn port_id(view: &View, name: &str) -> PortId {
+    view.site.ports.get(name).map(|port| port.id).unwrap_or_default()
+}
+
+fn link_index(view: &View, link: &site::Link) -> LinkIndex {
+    view.ids.links.get(&link.name).copied().unwrap_or_default()
+}
+
+fn link_cells(view: &View) -> Vec<Cell> {
+    let mut wanted: Vec<Cell> = Vec::new();
+    for link in &view.site.links {
+        for port in [&link.lan_port, &link.wan_port] {
+            wanted.extend(port_cells(view, Some(port)));
+        }
+        wanted.extend(link_verdict_cells(link_index(view, link)));
+    }
+    wanted
+}
+
+pub(crate) fn links_of(view: &View, read: &Cells) -> Vec<Link> {
+    let side = |name: &str| {
+        let rx = read.get(&cells::PORT_IN, cells::port(port_id(view, name)));
+        let tx = read.get(&cells::PORT_OUT, cells::port(port_id(view, name)));
+        SideCounts { rx_packets: rx.packets, rx_bytes: rx.bytes, tx_packets: tx.packets, tx_bytes: tx.bytes }
+    };
+    let verdicts = |link: &site::Link| {
+        let index = link_index(view, link);
+        read.verdicts(&cells::LINK_VERDICTS, |reason| cells::link_verdict(index, reason))
+    };
+    view.site
+        .links
+        .iter()
+        .map(|link| Link {
+            name: link.name.clone(),
+            index: link_index(view, link).0,
+            description: link.description.clone(),
+            lan_port: link.lan_port.clone(),
+            wan_port: link.wan_port.clone(),
+            lan: side(&link.lan_port),
+            wan: side(&link.wan_port),
+            verdicts: verdicts(link),
+        })
+        .collect()
+}
+
+fn drop_cells(view: &View) -> Vec<Cell> {
+    let mut wanted: Vec<Cell> = Reason::ALL.iter().map(|reason| (&cells::VERDICTS, reason.slot())).collect();
+    // All ports of the data plane: frames came in by ports that the configuration does not have any more.
+    wanted.extend((0..cells::PORTS).map(|port| (&cells::PORT_IN, port)));
+    for counter in [&cells::PORT_MISSED, &cells::PORT_LOST] {
+        wanted.extend(view.site.ports.values().map(|port| (counter, cells::port(port.id))));
+    }
+    wanted.extend(view.ids.links.values().flat_map(|link| link_verdict_cells(*link)));
+    wanted.extend(view.ids.pairs.values().flat_map(|pair| pair_verdict_cells(*pair)));
+    wanted
+}
+
+pub(crate) fn drops_of(view: &View, read: &Cells) -> Drops {
+    Drops {
+        frames_in: (0..cells::PORTS).map(|port| read.get(&cells::PORT_IN, port).packets).sum(),
+        verdicts: read.verdicts(&cells::VERDICTS, Reason::slot),
+        outside: view
+            .site
+            .ports
+            .values()
+            .map(|port| PortLosses {
+                port: port.name.clone(),
+                missed: read.get(&cells::PORT_MISSED, cells::port(port.id)).packets,
+                lost: read.get(&cells::PORT_LOST, cells::port(port.id)).packets,
+            })
+            .filter(|losses| losses.missed + losses.lost > 0)
+            .collect(),
+        links: view
+            .ids
+            .links
+            .iter()
+            .map(|(name, link)| NamedVerdicts {
+                name: name.clone(),
+                verdicts: read.verdicts(&cells::LINK_VERDICTS, |reason| cells::link_verdict(*link, reason)),
+            })
+            .collect(),
+        pairs: view
+            .ids
+            .pairs
+            .iter()
+            .map(|(name, pair)| NamedVerdicts {
+                name: name.to_string(),
+                verdicts: read.verdicts(&cells::PAIR_VERDICTS, |reason| cells::pair_verdict(*pair, reason)),
+            })
+            .collect(),
+    }
+}
+
+fn balancer_cells(view: &View) -> Vec<Cell> {
+    let mut wanted: Vec<Cell> = Vec::new();
+    for pair in view.ids.pairs.values() {
+        wanted.extend(Side::BOTH.map(|side| (&cells::PAIR_OUT, cells::pair_out(*pair, side))));
+        wanted.push((&cells::PAIR_VERDICTS, cells::pair_verdict(*pair, Reason::Returned)));
+    }
+    wanted
+}
+
+fn link_verdict_cells(link: LinkIndex) -> impl Iterator<Item = Cell> {
     Reason::ALL.iter().map(move |reason| (&cells::LINK_VERDICTS, cells::link_verdict(link, *reason)))
 }
 
-fn pair_verdict_cells(pair: PairId) -> impl Iterator<Item = (&'static dataplane::schema::Counter, usize)> {
+fn pair_verdict_cells(pair: PairId) -> impl Iterator<Item = Cell> {
     Reason::ALL.iter().map(move |reason| (&cells::PAIR_VERDICTS, cells::pair_verdict(pair, *reason)))
 }
 
@@ -574,173 +657,4 @@ fn roles(site: &Site) -> BTreeMap<&str, String> {
         }
     }
     roles
-}
-
-/// Buckets that each pair serves, by the tables as they are.
-fn buckets_served(view: &View) -> BTreeMap<PairId, usize> {
-    let mut served = BTreeMap::new();
-    for entry in view.tables.rest.values() {
-        if let Ok(dataplane::tables::TableEntry::Bucket(bucket)) = dataplane::tables::TableEntry::parse(entry)
-            && let Some((pair, _)) = bucket.forwarding.serving()
-        {
-            *served.entry(pair).or_default() += 1;
-        }
-    }
-    served
-}
-
-fn unit_of(
-    view: &View,
-    unit: &site::Unit,
-    digest: &str,
-    status: &Status,
-    read: &Cells,
-    served: &BTreeMap<PairId, usize>,
-) -> Unit {
-    let id = view.ids.units.get(&unit.name).copied();
-    let state: Option<&UnitStatus> = status.units.iter().find(|other| Some(unit_id(other.unit)) == id);
-    let shares = unit.bucket_table();
-    let shares = shares.as_ref().map(dataplane::BucketTable::shares).unwrap_or_default();
-    let stand_ins = view.condition.stand_ins_of(&unit.name);
-    let buckets = unit.shape().bucket_count();
-    let mut pairs_up = 0;
-    let pairs: Vec<api::Pair> = unit
-        .pairs
-        .values()
-        .map(|pair| {
-            let name = PairName { unit: unit.name.clone(), pair: pair.name.clone() };
-            let id = view.ids.pairs.get(&name).copied().unwrap_or_default();
-            let state: Option<&PairStatus> = status.pairs.iter().find(|other| other.pair.0 == id.0);
-            pairs_up += usize::from(state.is_some_and(|state| state.state.carries()));
-            let buckets_now = served.get(&id).copied().unwrap_or_default();
-            let tx = Side::BOTH.map(|side| read.get(&cells::PAIR_OUT, cells::pair_out(id, side)));
-            let rx = read.get(&cells::PAIR_VERDICTS, cells::pair_verdict(id, Reason::Returned));
-            let average = |direction: Direction| {
-                state.and_then(|state| state.paths[direction].statistics.delay).map(|delay| delay.average.0)
-            };
-            api::Pair {
-                name: pair.name.clone(),
-                state: state.map_or("init", |state| pair_state_name(state.state)).to_owned(),
-                role: match pair.role {
-                    PairRole::Active => "active".to_owned(),
-                    PairRole::Spare => "spare".to_owned(),
-                },
-                weight: pair.weight,
-                lan_port: pair.lan_port.clone(),
-                wan_port: pair.wan_port.clone(),
-                buckets_home: shares.get(pair.name.as_str()).copied().unwrap_or_default(),
-                buckets_now,
-                share_percent: buckets_now as f64 * 100.0 / f64::from(buckets.max(1)),
-                stands_with: stand_ins.get(&pair.name).cloned().or_else(|| {
-                    stand_ins.iter().find(|(_, spare)| **spare == pair.name).map(|(down, _)| down.clone())
-                }),
-                last_reason: state.map(|state| reason_name(state.last_reason)),
-                last_change: state.map(|state| clock::calendar(state.last_change)),
-                flaps: state.map_or(0, |state| state.flaps),
-                tx_packets: tx.iter().map(|count| count.packets).sum(),
-                tx_bytes: tx.iter().map(|count| count.bytes).sum(),
-                rx_packets: rx.packets,
-                rx_bytes: rx.bytes,
-                lan_to_wan_ns: average(Direction::LanToWan),
-                wan_to_lan_ns: average(Direction::WanToLan),
-            }
-        })
-        .collect();
-    let mode = view.modes.get(&unit.name).copied().unwrap_or(UnitMode::Auto);
-    Unit {
-        name: unit.name.clone(),
-        state: state.map_or("bypass", |state| unit_state_name(state.state)).to_owned(),
-        mode,
-        reason: match (mode, state) {
-            (UnitMode::Auto, Some(state)) => {
-                format!("{} pairs in service, active-pairs {}", state.in_service, state.needed)
-            }
-            (UnitMode::Auto, None) => "no measurement yet".to_owned(),
-            _ => "by hand".to_owned(),
-        },
-        cores: unit.cores,
-        buckets,
-        rebalance: if unit.rebalance { "on" } else { "off" }.to_owned(),
-        fail_action: match unit.fail_action {
-            site::FailAction::Bypass => "bypass".to_owned(),
-            site::FailAction::Drop => "drop".to_owned(),
-        },
-        liveness_profile: unit.profile.clone(),
-        pairs_up,
-        pairs_total: pairs.len(),
-        active_pairs: view.site.profile_of(unit).active_pairs as usize,
-        config_hash: shown(digest),
-        pairs,
-    }
-}
-
-fn reason_name(reason: liveness::Reason) -> String {
-    match reason {
-        liveness::Reason::Added => "added".to_owned(),
-        liveness::Reason::Adopted => "adopted".to_owned(),
-        liveness::Reason::Good { count } => format!("{count} good"),
-        liveness::Reason::Losses { direction, count } => format!("{count} lost {direction}"),
-        liveness::Reason::CarrierLost { side } => format!("carrier lost on {side} port"),
-        liveness::Reason::Admin(admin) => format!("admin {}", format!("{admin:?}").to_lowercase()),
-        liveness::Reason::Suspended => "liveness suspended".to_owned(),
-    }
-}
-
-fn liveness_of(view: &View, status: &Status, profile: Option<&str>) -> Vec<PairLiveness> {
-    let mut shown = Vec::new();
-    for unit in view.site.units.values() {
-        if profile.is_some_and(|profile| profile != unit.profile) {
-            continue;
-        }
-        for pair in unit.pairs.keys() {
-            let name = PairName { unit: unit.name.clone(), pair: pair.clone() };
-            let id = view.ids.pairs.get(&name).map(|id| id.0);
-            let state = status.pairs.iter().find(|other| Some(other.pair.0) == id);
-            let path = |direction: Direction| {
-                state.map_or_else(DirectionLiveness::default, |state| path_of(&state.paths[direction]))
-            };
-            shown.push(PairLiveness {
-                profile: unit.profile.clone(),
-                unit: unit.name.clone(),
-                pair: pair.clone(),
-                state: state.map_or("init", |state| pair_state_name(state.state)).to_owned(),
-                flaps: state.map_or(0, |state| state.flaps),
-                last_reason: state.map(|state| reason_name(state.last_reason)),
-                last_change: state.map(|state| clock::calendar(state.last_change)),
-                lan_to_wan: path(Direction::LanToWan),
-                wan_to_lan: path(Direction::WanToLan),
-            });
-        }
-    }
-    shown
-}
-
-fn path_of(path: &PathStatus) -> DirectionLiveness {
-    let counters = &path.tally.counters;
-    let delay = path.statistics.delay;
-    let ns = |pick: fn(&liveness::Delay) -> Nanos| delay.as_ref().map(|delay| pick(delay).0);
-    DirectionLiveness {
-        sent: counters.sent,
-        good: counters.good,
-        lost: counters.lost,
-        late: counters.late,
-        duplicate: counters.duplicate,
-        stale: counters.stale,
-        voided: counters.voided,
-        wrong_tag: counters.wrong_tag,
-        wrong_instance: counters.wrong_instance,
-        looped: counters.looped,
-        wrong_pair: counters.wrong_pair,
-        consecutive_good: path.tally.consecutive_good.into(),
-        consecutive_lost: path.tally.consecutive_lost.into(),
-        samples: path.statistics.all.into(),
-        samples_failed: path.statistics.fail.into(),
-        min_ns: ns(|delay| delay.min),
-        avg_ns: ns(|delay| delay.average),
-        max_ns: ns(|delay| delay.max),
-        stddev_ns: ns(|delay| delay.deviation),
-        p50_ns: ns(|delay| delay.p50),
-        p99_ns: ns(|delay| delay.p99),
-        last_loss: path.last_loss.map(clock::calendar),
-    }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{Request, Response, Role};
+use api::{Request, Response, Role, Severity};
 use nix::unistd::{Group, chown};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -97,6 +97,7 @@ pub async fn serve<T: Target>(listener: UnixListener, desk: Arc<Desk<T>>) {
                     let (user, role) = match peer(&stream, &desk) {
                         Ok(peer) => peer,
                         Err(reason) => {
+                            desk.access_event(Severity::Warning, "socket", reason.clone());
                             refuse(&mut stream, reason).await;
                             return;
                         }

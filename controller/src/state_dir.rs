@@ -35,6 +35,8 @@ pub struct Numbers {
     /// By `UNIT/PAIR`.
     pairs: BTreeMap<String, PairId>,
     flows: BTreeMap<String, i32>,
+    /// The index in the headers of probes.
+    probe: Option<LinkIndex>,
 }
 
 impl From<&Ids> for Numbers {
@@ -44,6 +46,7 @@ impl From<&Ids> for Numbers {
             units: ids.units.clone(),
             pairs: ids.pairs.iter().map(|(name, id)| (name.to_string(), *id)).collect(),
             flows: ids.flows.clone(),
+            probe: ids.probe,
         }
     }
 }
@@ -59,12 +62,13 @@ impl From<Numbers> for Ids {
                 .filter_map(|(name, id)| Some((name.parse().ok()?, id)))
                 .collect(),
             flows: numbers.flows,
+            probe: numbers.probe,
         }
     }
 }
 
 /// Beginning of temporary names; what a crash left of them is removed at the next start.
-const TEMPORARY: &str = ".state-";
+pub(crate) const TEMPORARY: &str = ".state-";
 
 /// The state directory; one process has it at a time.
 #[derive(Debug)]

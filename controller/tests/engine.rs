@@ -340,7 +340,7 @@ async fn a_data_plane_that_cannot_be_brought_to_what_is_wanted_says_why_until_it
     let (plane, packets) = Plane::new();
     plane.refuse(Some("rest"));
     let lab = Lab::start(plane.clone(), packets, &site_text(2, "", REST), state.path(), 0.0);
-    lab.until("said", |lab| lab.events().iter().any(|event| event.severity == "error")).await;
+    lab.until("said", |lab| lab.events().iter().any(|event| event.severity == api::Severity::Error)).await;
     let target = lab.ask(Request::ShowTarget).await;
     assert_eq!(target["state"], "unusable");
     assert!(target["reason"].as_str().unwrap().contains("by its name"), "{target}");
@@ -350,7 +350,7 @@ async fn a_data_plane_that_cannot_be_brought_to_what_is_wanted_says_why_until_it
     // It is tried again and again, and said once.
     let tries = plane.writes.load(Ordering::SeqCst);
     lab.until("tried again", |lab| lab.plane.writes.load(Ordering::SeqCst) > tries + 1).await;
-    assert_eq!(lab.events().iter().filter(|event| event.severity == "error").count(), 1);
+    assert_eq!(lab.events().iter().filter(|event| event.severity == api::Severity::Error).count(), 1);
     plane.refuse(None);
     lab.until("usable", |lab| lab.desk.trouble.borrow().is_none()).await;
     assert_eq!(lab.ask(Request::ShowTarget).await["state"], "primary");

@@ -26,6 +26,13 @@ fn name64(name: &str) -> u64 {
     })
 }
 
+/// A number that tells buckets apart without an order that anything else has: those with the smallest ones are bypassed
+/// first where a unit sheds load.
+#[must_use]
+pub fn scatter(bucket: u64) -> u64 {
+    mix64(bucket.wrapping_mul(GOLDEN) ^ GOLDEN)
+}
+
 /// The splitmix64 finaliser.
 fn mix64(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -31,7 +31,10 @@ impl Flight {
 }
 
 /// Settled flights that are kept so that a late or second copy is told from a stale one.
-const KEPT: usize = 64;
+pub(crate) const KEPT: usize = 64 + MAX_UNDER_WAY as usize;
+
+/// As [`KEPT`], of the many cores.
+pub(crate) const KEPT_OF_CORE: usize = 8;
 
 /// Flights by sequence number, the oldest first and without holes.
 #[derive(Clone, Debug)]
@@ -41,11 +44,13 @@ pub(crate) struct Flights {
     first: u64,
     /// How many flights at the front of the window have nothing under way.
     settled: usize,
+    /// Length of the window beyond which settled flights are forgotten.
+    kept: usize,
 }
 
 impl Flights {
-    pub(crate) fn starting_at(sequence: u64) -> Flights {
-        Flights { window: VecDeque::new(), first: sequence, settled: 0 }
+    pub(crate) fn starting_at(sequence: u64, kept: usize) -> Flights {
+        Flights { window: VecDeque::new(), first: sequence, settled: 0, kept }
     }
 
     /// The number that the next flight will carry.
@@ -84,7 +89,7 @@ impl Flights {
         while self.window.get(self.settled).is_some_and(|flight| !flight.is_under_way()) {
             self.settled += 1;
         }
-        while self.settled > 0 && self.window.len() > KEPT + MAX_UNDER_WAY as usize {
+        while self.settled > 0 && self.window.len() > self.kept {
             self.window.pop_front();
             self.first += 1;
             self.settled -= 1;

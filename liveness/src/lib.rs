@@ -23,30 +23,45 @@
 
 #![forbid(unsafe_code)]
 
+mod cores;
+mod cost;
+mod dice;
 mod direction;
 mod event;
 mod flight;
+mod histogram;
+mod hold;
 mod id;
+pub mod matrix;
 mod pair;
 mod path;
 mod profile;
+mod reference;
 mod samples;
+mod stream;
 mod supervision;
 mod suspicion;
 mod time;
 mod unit;
+pub mod weights;
 
+pub use cores::{CoreState, CoreStatus};
+pub use cost::cost;
 pub use direction::{Direction, PerDirection, Side};
 pub use event::{
-    Actions, CablingFault, Event, Fault, PairTransition, Probe, Reason, SuspicionChange, SuspicionNotice,
-    UnitReason, UnitTransition,
+    Actions, CablingFault, CoreTransition, Event, Fault, HoldChange, HoldNotice, PairTransition, Probe,
+    ProbeKind, Reason, ReferenceProbe, SuspicionChange, SuspicionNotice, UnitReason, UnitTransition,
 };
-pub use id::{PairKey, UnitKey};
+pub use histogram::{BOUNDS, Histogram};
+pub use hold::HoldStatus;
+pub use id::{PairKey, ReferenceKey, UnitKey};
+pub use matrix::{Frames, Probes};
 pub use pair::{Admin, Carrier, Initial, PairConfig, PairState, PairStatus, Role};
-pub use path::{Counters, PathStatus, Rejection, Tally, Verdict};
-pub use profile::{Profile, ProfileError, ProfileSettings};
+pub use path::{Counters, NegativeStatus, PathStatus, Rejection, Tally, Verdict};
+pub use profile::{HoldDown, ProbeMode, Profile, ProfileError, ProfileSettings};
+pub use reference::ReferenceStatus;
 pub use samples::{Delay, Statistics};
-pub use supervision::{ConfigureError, GAP_TOLERANCE, Supervision, UnknownPair};
+pub use supervision::{ConfigureError, GAP_TOLERANCE, Supervision, UnknownPair, UnknownReference};
 pub use suspicion::Suspicion;
 pub use time::Nanos;
 pub use unit::{UnitConfig, UnitMode, UnitState, UnitStatus};

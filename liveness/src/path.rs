@@ -1,7 +1,7 @@
 //! One direction of a pair: counters, consecutive outcomes, samples.
 
 use crate::samples::Samples;
-use crate::{Fault, Nanos, PairKey, Statistics};
+use crate::{Fault, Histogram, Nanos, PairKey, Statistics};
 
 /// What became of a keep-alive that came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub enum Verdict {
     /// Of no use any more: voided, older than the window of sequence numbers, never sent, or received before it was
     /// transmitted by its own time stamps.
     Stale,
+    /// A negative probe came back: it counts against the pair.
+    Returned,
 }
 
 /// Why a keep-alive was turned away before its sequence number was looked at.
@@ -78,53 +80,116 @@ pub struct PathStatus {
     pub tally: Tally,
     /// Over the last keep-alives.
     pub statistics: Statistics,
+    /// Over all keep-alives since the pair was added.
+    pub histogram: Histogram,
     /// When the last loss was noticed.
     pub last_loss: Option<Nanos>,
+}
+
+/// Negative probes of one direction, for display. A good one is one that did not come back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NegativeStatus {
+    /// Handed out to be sent.
+    pub sent: u64,
+    /// Did not come back within max-delay.
+    pub silent: u64,
+    /// Came back within max-delay.
+    pub returned: u64,
+    /// Of those counted as silent: came back after all. It counts against the pair as well.
+    pub late: u64,
+    /// Given up without a verdict.
+    pub voided: u64,
+    /// Silent ones since the last that came back.
+    pub consecutive_silent: u32,
+    /// Ones that came back since the last silent one.
+    pub consecutive_returned: u32,
+    /// When the last one came back.
+    pub last_return: Option<Nanos>,
 }
 
 /// The living state behind [`PathStatus`].
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
     pub(crate) tally: Tally,
-    samples: Samples,
+    /// Times of good ones, where they are kept.
+    measures: Option<Box<Measures>>,
     last_loss: Option<Nanos>,
+    last_good: Option<Nanos>,
     /// The gap in which the last keep-alive was voided, while nothing was learnt since.
     voided_in: Option<u64>,
     /// The cabling fault last reported, until a good keep-alive disproves it.
     fault: Option<Fault>,
 }
 
+#[derive(Clone, Debug)]
+struct Measures {
+    samples: Samples,
+    histogram: Histogram,
+}
+
 impl Path {
-    pub(crate) fn new(samples: usize) -> Path {
+    /// A path that counts, and keeps no times.
+    pub(crate) fn counting() -> Path {
         Path {
             tally: Tally::default(),
-            samples: Samples::new(samples),
+            measures: None,
             last_loss: None,
+            last_good: None,
             voided_in: None,
             fault: None,
         }
     }
 
-    pub(crate) fn resize(&mut self, samples: usize) {
-        self.samples.resize(samples);
+    /// A path that keeps the times of so many keep-alives.
+    pub(crate) fn measuring(samples: usize) -> Path {
+        let measures = Measures { samples: Samples::new(samples), histogram: Histogram::default() };
+        Path { measures: Some(Box::new(measures)), ..Path::counting() }
     }
 
-    pub(crate) fn good(&mut self, delay: Nanos) {
+    pub(crate) fn resize(&mut self, samples: usize) {
+        if let Some(measures) = &mut self.measures {
+            measures.samples.resize(samples);
+        }
+    }
+
+    /// One came back in time, after `delay`.
+    pub(crate) fn good(&mut self, delay: Nanos, now: Nanos) {
+        self.passed(now);
+        if let Some(measures) = &mut self.measures {
+            measures.samples.push(Some(delay));
+            measures.histogram.add(delay);
+        }
+        self.fault = None;
+    }
+
+    /// A good outcome without a time: a negative probe that stayed away.
+    pub(crate) fn passed(&mut self, now: Nanos) {
         self.tally.counters.good += 1;
         self.tally.consecutive_good = self.tally.consecutive_good.saturating_add(1);
         self.tally.consecutive_lost = 0;
-        self.samples.push(Some(delay));
+        self.last_good = Some(now);
         self.voided_in = None;
-        self.fault = None;
     }
 
     pub(crate) fn lost(&mut self, now: Nanos) {
         self.tally.counters.lost += 1;
+        self.failed(now);
+        if let Some(measures) = &mut self.measures {
+            measures.samples.push(None);
+        }
+    }
+
+    /// Counts against the path in a row.
+    pub(crate) fn failed(&mut self, now: Nanos) {
         self.tally.consecutive_lost = self.tally.consecutive_lost.saturating_add(1);
         self.tally.consecutive_good = 0;
-        self.samples.push(None);
         self.last_loss = Some(now);
         self.voided_in = None;
+    }
+
+    /// How long nothing good had come when the last loss was noticed; `None`: never yet.
+    pub(crate) fn silence(&self) -> Option<Nanos> {
+        Some(self.last_loss?.since(self.last_good?))
     }
 
     /// Whether a keep-alive that ran out in this gap may be voided. A second gap in a row may not: a controller that
@@ -168,7 +233,31 @@ impl Path {
         (self.fault.replace(fault) != Some(fault)).then_some(fault)
     }
 
+    pub(crate) fn statistics(&self) -> Statistics {
+        self.measures.as_ref().map(|measures| measures.samples.statistics()).unwrap_or_default()
+    }
+
     pub(crate) fn status(&self) -> PathStatus {
-        PathStatus { tally: self.tally, statistics: self.samples.statistics(), last_loss: self.last_loss }
+        PathStatus {
+            tally: self.tally,
+            statistics: self.statistics(),
+            histogram: self.measures.as_ref().map(|measures| measures.histogram).unwrap_or_default(),
+            last_loss: self.last_loss,
+        }
+    }
+
+    /// As the path of negative probes.
+    pub(crate) fn negative_status(&self) -> NegativeStatus {
+        let Tally { counters, consecutive_good, consecutive_lost } = self.tally;
+        NegativeStatus {
+            sent: counters.sent,
+            silent: counters.good,
+            returned: counters.lost,
+            late: counters.late,
+            voided: counters.voided,
+            consecutive_silent: consecutive_good,
+            consecutive_returned: consecutive_lost,
+            last_return: self.last_loss,
+        }
     }
 }

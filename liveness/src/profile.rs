@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::Nanos;
+use crate::{Nanos, ReferenceKey};
 
 /// A `liveness profile` as it is typed. [`Profile::new`] checks the ranges given here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +21,67 @@ pub struct ProfileSettings {
     pub active_pairs: u16,
     /// Half of the number of keep-alives per direction that the statistics look back on. 1..=1000.
     pub sampling_count: u16,
-    /// Milliseconds for which the failure of every pair at once is not believed. 0..=60000; 0 believes at once.
+    /// Milliseconds for which the failure of every pair at once, or of the reference, is not believed. 0..=60000; 0
+    /// believes at once.
     pub suspend_limit_ms: u32,
+    /// When in its interval a keep-alive goes out.
+    pub mode: ProbeMode,
+    /// Damping of flaps; `None`: off.
+    pub hold_down: Option<HoldDown>,
+    /// While this path fails, losses are not held against the appliances.
+    pub reference: Option<ReferenceKey>,
+    /// Also probe every core of the unit, each with its own up and down.
+    pub probe_cores: bool,
+    /// Also send an `ip` probe, which must come back.
+    pub ip: bool,
+    /// Also send a `negative` probe, which must not come back.
+    pub negative: bool,
+}
+
+/// When in its interval a keep-alive goes out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ProbeMode {
+    /// Always at the same place: evenly spaced.
+    #[default]
+    Standard,
+    /// At a random instant of each interval, so at sampling-count random instants in each window of sampling-count
+    /// intervals: no rhythm that could beat with the load.
+    Burst,
+}
+
+/// Damping of flaps: the k-th down within `window` holds the pair down for `base` x 2^(k-1), at most `ceiling`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HoldDown {
+    /// Milliseconds within which downs are counted. 1..=86400000.
+    pub window_ms: u32,
+    /// Milliseconds of the first hold. 1..=3600000.
+    pub base_ms: u32,
+    /// Milliseconds of the longest hold. base..=3600000.
+    pub ceiling_ms: u32,
+}
+
+impl Default for HoldDown {
+    fn default() -> Self {
+        HoldDown { window_ms: 600_000, base_ms: 5_000, ceiling_ms: 300_000 }
+    }
+}
+
+impl HoldDown {
+    /// Span in which downs are counted.
+    pub fn window(&self) -> Nanos {
+        Nanos::from_millis(self.window_ms.into())
+    }
+
+    /// The first hold.
+    pub fn base(&self) -> Nanos {
+        Nanos::from_millis(self.base_ms.into())
+    }
+
+    /// How long the `down`-th down, from 1, holds a pair.
+    pub fn hold(&self, down: u32) -> Nanos {
+        let doubled = 1u64.checked_shl(down.saturating_sub(1)).unwrap_or(u64::MAX);
+        self.base().times(doubled).min(Nanos::from_millis(self.ceiling_ms.into()))
+    }
 }
 
 impl Default for ProfileSettings {
@@ -36,6 +95,12 @@ impl Default for ProfileSettings {
             active_pairs: 1,
             sampling_count: 10,
             suspend_limit_ms: 3_000,
+            mode: ProbeMode::Standard,
+            hold_down: None,
+            reference: None,
+            probe_cores: false,
+            ip: false,
+            negative: false,
         }
     }
 }
@@ -100,6 +165,11 @@ impl Profile {
         within("active-pairs", settings.active_pairs, 1, 1_024, "")?;
         within("sampling-count", settings.sampling_count, 1, 1_000, "")?;
         within("suspend-limit", settings.suspend_limit_ms, 0, 60_000, " ms")?;
+        if let Some(hold_down) = settings.hold_down {
+            within("hold-down window", hold_down.window_ms, 1, 86_400_000, " ms")?;
+            within("hold-down base", hold_down.base_ms, 1, 3_600_000, " ms")?;
+            within("hold-down ceiling", hold_down.ceiling_ms, hold_down.base_ms.into(), 3_600_000, " ms")?;
+        }
         if let Some(max_delay) = settings.max_delay_us {
             within("max-delay", max_delay, 1, 60_000_000, " us")?;
             let limit_us = u64::from(settings.interval_ms) * 1_000 * MAX_UNDER_WAY;
@@ -159,11 +229,81 @@ impl Profile {
         Nanos::from_millis(self.settings.suspend_limit_ms.into())
     }
 
-    /// Longest time from the fault of a pair to its state `down`: interval x probes-down-count + max-delay.
+    /// When in its interval a keep-alive goes out.
+    pub fn mode(&self) -> ProbeMode {
+        self.settings.mode
+    }
+
+    /// Damping of flaps, if any.
+    pub fn hold_down(&self) -> Option<HoldDown> {
+        self.settings.hold_down
+    }
+
+    /// The path of our own that is watched, if any.
+    pub fn reference(&self) -> Option<ReferenceKey> {
+        self.settings.reference
+    }
+
+    /// Whether every core is probed.
+    pub fn probe_cores(&self) -> bool {
+        self.settings.probe_cores
+    }
+
+    /// Whether an `ip` probe is sent.
+    pub fn ip(&self) -> bool {
+        self.settings.ip
+    }
+
+    /// Whether a `negative` probe is sent.
+    pub fn negative(&self) -> bool {
+        self.settings.negative
+    }
+
+    /// Longest span between two consecutive keep-alives of one direction, exclusive for `burst`.
+    ///
+    /// `standard`: one interval. `burst`: each interval has one keep-alive at a random instant of its own, so that two
+    /// in a row may lie at the start of one interval and at the end of the next: less than two intervals.
+    pub fn longest_gap(&self) -> Nanos {
+        match self.settings.mode {
+            ProbeMode::Standard => self.interval(),
+            ProbeMode::Burst => self.interval().times(2),
+        }
+    }
+
+    /// Longest time from the fault of a pair (or core) to its state `down`.
+    ///
+    /// `standard`: interval x probes-down-count + max-delay. A fault just after a keep-alive passed waits one interval
+    /// for the first that is lost, and one more for each further one; the last is known to be lost after max-delay.
+    ///
+    /// `burst`: interval x (probes-down-count + 1) + max-delay. The interval that the fault falls into may have had
+    /// its keep-alive already; each of the next probes-down-count intervals has one, the last at its very end.
     ///
     /// It holds while the caller polls at each deadline; how late a poll comes adds to it, and so does a suspension.
     pub fn detection_bound(&self) -> Nanos {
-        self.interval().times(self.probes_down_count().into()) + self.max_delay()
+        let count = u64::from(self.probes_down_count());
+        let intervals = match self.settings.mode {
+            ProbeMode::Standard => count,
+            ProbeMode::Burst => count + 1,
+        };
+        self.interval().times(intervals) + self.max_delay()
+    }
+
+    /// How many losses a path may be behind another when both fail at once and the other has reached its count: the
+    /// places on the interval account for one. In burst mode the other's keep-alives may lie within little more than
+    /// probes-down-count - 2 intervals, of which probes-down-count - 3 are whole ones here.
+    pub(crate) fn lag(&self) -> u32 {
+        match self.settings.mode {
+            ProbeMode::Standard => 1,
+            ProbeMode::Burst => 3,
+        }
+    }
+
+    /// How long after another a path may reach a count of losses that leaves no lag, when both fail at once.
+    pub(crate) fn spread(&self) -> Nanos {
+        match self.settings.mode {
+            ProbeMode::Standard => self.interval(),
+            ProbeMode::Burst => self.interval().times(4),
+        }
     }
 }
 

@@ -35,4 +35,11 @@ impl Suspicion {
             Suspicion::None | Suspicion::Believed { .. } => None,
         }
     }
+
+    /// Nobody watched for so long.
+    pub(crate) fn prolong(&mut self, span: Nanos) {
+        if let Suspicion::Suspended { until, .. } = self {
+            *until = *until + span;
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! A unit: whether enough of its pairs are in service.
 
-use crate::{Nanos, PairConfig, PairKey, PairState, Profile, Role, UnitKey, UnitReason, UnitTransition};
+use crate::{
+    Nanos, PairConfig, PairKey, PairState, Profile, Role, UnitKey, UnitReason, UnitTransition, matrix,
+};
 
 /// Who decides about a unit's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +27,13 @@ pub enum UnitState {
     Primary,
 }
 
+impl UnitState {
+    /// Whether traffic visits the unit's pairs. A unit that does not hands its traffic to its backup, if that does.
+    pub fn visits_pairs(self) -> bool {
+        self != UnitState::Bypass
+    }
+}
+
 /// A unit as configured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitConfig {
@@ -32,6 +41,8 @@ pub struct UnitConfig {
     pub key: UnitKey,
     /// Of all its pairs.
     pub profile: Profile,
+    /// Cores of each of its appliances, probed where the profile says so. At most 256.
+    pub cores: u16,
     /// Spares stand in for active pairs that are down.
     pub rebalance: bool,
     /// Who decides about its state.
@@ -41,9 +52,9 @@ pub struct UnitConfig {
 }
 
 impl UnitConfig {
-    /// A unit in `auto` mode without rebalance.
+    /// A unit in `auto` mode without rebalance, with appliances of one core.
     pub fn new(key: UnitKey, profile: Profile, pairs: Vec<PairConfig>) -> UnitConfig {
-        UnitConfig { key, profile, rebalance: false, mode: UnitMode::default(), pairs }
+        UnitConfig { key, profile, cores: 1, rebalance: false, mode: UnitMode::default(), pairs }
     }
 }
 
@@ -64,6 +75,8 @@ pub struct UnitStatus {
     pub last_change: Nanos,
     /// Why it is in this state, by the figures of now.
     pub last_reason: UnitReason,
+    /// How often it went from visiting its pairs to bypass, by its pairs or by hand.
+    pub flaps: u64,
     /// Its pairs, in the order of the configuration.
     pub pairs: Vec<PairKey>,
 }
@@ -86,6 +99,7 @@ impl Unit {
             needed,
             last_change: now,
             last_reason: UnitReason::PairsInService { in_service: 0, needed },
+            flaps: 0,
             pairs: Vec::new(),
         };
         let mut unit = Unit { status, rebalance: config.rebalance };
@@ -127,13 +141,10 @@ impl Unit {
         let status = &mut self.status;
         status.in_service = in_service;
         let needed = status.needed;
-        let (to, reason) = match status.mode {
-            UnitMode::Bypass => (UnitState::Bypass, UnitReason::Manual(UnitMode::Bypass)),
-            UnitMode::Primary => (UnitState::Primary, UnitReason::Manual(UnitMode::Primary)),
-            UnitMode::Auto if in_service >= needed => {
-                (UnitState::Up, UnitReason::PairsInService { in_service, needed })
-            }
-            UnitMode::Auto => (UnitState::Bypass, UnitReason::PairsInService { in_service, needed }),
+        let to = matrix::unit_state(status.mode, in_service >= needed);
+        let reason = match status.mode {
+            UnitMode::Auto => UnitReason::PairsInService { in_service, needed },
+            by_hand => UnitReason::Manual(by_hand),
         };
         status.last_reason = reason;
         let from = std::mem::replace(&mut status.state, to);
@@ -141,6 +152,7 @@ impl Unit {
             return None;
         }
         status.last_change = now;
+        status.flaps += u64::from(to == UnitState::Bypass);
         Some(UnitTransition { unit: status.unit, from, to, reason, at: now })
     }
 }

@@ -201,6 +201,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Why not, for an `access-denied`.
     fn permit(&self, caller: &Caller, action: &Action<'_>) -> Result<(), String>;
 
+    /// Somebody tried to log in and was refused; `user` is what he called himself.
+    fn turned_away(&self, user: &str, from: IpAddr, method: &str);
+
     /// A session begins: its number, not 0.
     ///
     /// # Errors

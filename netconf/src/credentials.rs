@@ -63,6 +63,14 @@ pub(crate) async fn password_fits(credentials: Option<&Credentials>, password: &
     fits.await.unwrap_or(false) && exists
 }
 
+/// Whether a line is a public key as in OpenSSH's `authorized_keys`.
+///
+/// # Errors
+/// Why not.
+pub fn check_key(line: &str) -> Result<(), String> {
+    PublicKey::from_openssh(line.trim()).map(drop).map_err(|error| error.to_string())
+}
+
 /// Whether it is one of this user's keys.
 pub(crate) fn key_fits(credentials: Option<&Credentials>, offered: &PublicKey) -> bool {
     let keys = credentials.map_or(&[][..], |credentials| &credentials.keys);

@@ -259,6 +259,7 @@ impl<B: Backend> Connection<B> {
 
     async fn refuse(&self, user: &str, method: &str) -> Auth {
         warn!(user, from = %self.from, method, "netconf login refused");
+        self.inner.backend.turned_away(user, self.from.ip(), method);
         sleep(self.inner.failures.failed(self.from.ip())).await;
         self.refusal()
     }

@@ -1,7 +1,6 @@
 //! Clients that nobody here wrote: ncclient from PyPI and OpenSSH's `ssh`, over TCP.
 //!
-//! ncclient has a virtual environment of its own, made on first use under the target folder, or under
-//! `SLUICE_VENV_DIR`. `SLUICE_OFFLINE=1` goes without where PyPI is out of reach.
+//! Crate `thirdparty` has where ncclient comes from, and how to go without.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod store;
@@ -26,33 +25,6 @@ use tokio::net::TcpListener;
 const DEADLINE: Duration = Duration::from_secs(300);
 
 const NCCLIENT: [&str; 1] = ["ncclient==0.7.1"];
-
-/// The Python with these packages, or why there is none.
-fn python(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
-    let root = std::env::var_os("SLUICE_VENV_DIR")
-        .map_or_else(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join("venv"), PathBuf::from);
-    let venv = root.join(name);
-    let python = venv.join("bin/python");
-    // Tests of this program want it at the same time.
-    static MAKING: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _alone = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if !python.exists() {
-        std::fs::create_dir_all(&root).map_err(|error| format!("{}: {error}", root.display()))?;
-        succeed(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
-    }
-    // pip leaves a satisfied environment alone, without asking PyPI.
-    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    succeed(Command::new(&python).args(install).args(packages))?;
-    Ok(python)
-}
-
-fn succeed(command: &mut Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
-}
 
 /// A server that listens, and what a client needs.
 struct Listening {
@@ -119,14 +91,7 @@ impl Listening {
 
     /// Runs a part of the script.
     async fn python(&self, part: &str) {
-        let python = match python("ncclient", &NCCLIENT) {
-            Ok(python) => python,
-            Err(reason) if std::env::var_os("SLUICE_OFFLINE").is_some() => {
-                eprintln!("without ncclient: {reason}");
-                return;
-            }
-            Err(reason) => panic!("{reason}"),
-        };
+        let Some(python) = thirdparty::python("ncclient", &NCCLIENT) else { return };
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/third_party/life.py");
         let mut command = tokio::process::Command::new(python);
         command.arg(script).arg(self.address.port().to_string()).arg(&self.key).arg(part);
@@ -280,7 +245,8 @@ fn fill(store: &Store) {
 
 /// Sends a signal to a client.
 fn signal(child: &tokio::process::Child, name: &str) {
-    succeed(Command::new("kill").args([name, &child.id().unwrap().to_string()])).unwrap();
+    let killed = Command::new("kill").args([name, &child.id().unwrap().to_string()]).status().unwrap();
+    assert!(killed.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,17 +10,18 @@ use dataplane::schema::counters::{LINKS, PAIRS};
 use dataplane::steering::{DOT1Q_TPID, NATIVE_TPID};
 use dataplane::tables::FORBIDDEN_TPIDS;
 use dataplane::target::SWPIPE;
-use dataplane::{BucketTable, Method, PortId, SteeringMode, UnitShape};
+use dataplane::{BucketTable, LinkIndex, Method, PortId, SteeringMode, UnitShape};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::fault::{Fault, SiteError};
 use crate::flow::{self, Flow, FlowAction};
 use crate::ids::PairName;
+use crate::profile::{ProfileConfig, Reference};
 use crate::room;
 use crate::tree::{
-    self, Admin, FlowTree, LinkTree, Number, PairTree, PortTree, ProfileTree, SteeringTree, Switch, Tree,
-    UnitTree,
+    self, Admin, FlowTree, LinkTree, Number, PairTree, PortTree, SteeringTree, Switch, Tree, UnitTree,
+    WeightTree,
 };
 use crate::value;
 
@@ -45,6 +46,8 @@ pub struct Site {
     pub units: BTreeMap<String, Unit>,
     /// Flows by name. Sites that differ in a few share the others.
     pub flows: Flows,
+    /// Units that only get copies.
+    copy_units: BTreeSet<String>,
     /// What is allowed but worth knowing, of everything but flows.
     warnings: Vec<Warning>,
 }
@@ -135,6 +138,10 @@ pub struct Unit {
     pub buckets: Option<u32>,
     /// For a down pair's share.
     pub fail_action: FailAction,
+    /// Name of the unit that takes the traffic when this one would be bypassed.
+    pub backup: Option<String>,
+    /// Percent of the buckets that are bypassed on purpose, 0..=100.
+    pub shed: u8,
     /// Pairs by name.
     pub pairs: BTreeMap<String, PairConfig>,
 }
@@ -160,49 +167,19 @@ pub struct PairConfig {
     pub wan_port: String,
     /// 1..=100.
     pub weight: u8,
+    /// Buckets move by the pair's cost; `weight` is what it begins with.
+    pub weight_auto: bool,
     /// Active or spare.
     pub role: PairRole,
     /// By the engineer.
     pub admin: Admin,
 }
 
-/// A liveness profile; see the `liveness` crate for what the numbers do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProfileConfig {
-    /// Name.
-    pub name: String,
-    /// ms, 0..=600000.
-    pub initial_delay: u32,
-    /// ms, 1..=60000.
-    pub interval: u32,
-    /// 1..=1000.
-    pub probes_down_count: u32,
-    /// 1..=1000.
-    pub probes_up_count: u32,
-    /// us, 1..=60000000; the interval where it is not set.
-    pub max_delay: Option<u32>,
-    /// 1..=512.
-    pub active_pairs: u32,
-    /// 1..=1000.
-    pub sampling_count: u32,
-    /// ms, 0..=60000.
-    pub suspend_limit: u32,
-}
-
-impl ProfileConfig {
-    fn named(name: &str) -> Self {
-        ProfileConfig {
-            name: name.to_owned(),
-            initial_delay: 1000,
-            interval: 100,
-            probes_down_count: 5,
-            probes_up_count: 5,
-            max_delay: None,
-            active_pairs: 1,
-            sampling_count: 10,
-            suspend_limit: 3000,
-        }
-    }
+/// A flow that uses a unit for copies, and one that uses it for traffic.
+#[derive(Clone, Copy, Debug, Default)]
+struct Uses<'f> {
+    copy: Option<&'f str>,
+    traffic: Option<&'f str>,
 }
 
 impl Unit {
@@ -259,14 +236,14 @@ impl Site {
             };
             check.put(&mut site.flows, flow);
         }
-        check.across(&site);
+        check.across(&mut site);
         check.end(site)
     }
 
     fn of(tree: &Tree) -> Result<Self, SiteError> {
         let mut check = Check::default();
-        let site = check.site(tree);
-        check.across(&site);
+        let mut site = check.site(tree);
+        check.across(&mut site);
         check.end(site)
     }
 
@@ -293,7 +270,7 @@ impl Site {
                 }
             }
         }
-        check.across(&site);
+        check.across(&mut site);
         check.end(site)
     }
 
@@ -314,6 +291,22 @@ impl Site {
         })
     }
 
+    /// The references that profiles of units ask for, each once, in the order of their names.
+    pub fn references(&self) -> impl Iterator<Item = PairName> + use<> {
+        let all: BTreeSet<PairName> = self
+            .units
+            .values()
+            .filter_map(|unit| PairName::of_reference(&self.profile_of(unit).reference))
+            .collect();
+        all.into_iter()
+    }
+
+    /// Probes of a unit's pairs may carry steering headers: what comes back from copies is dropped.
+    #[must_use]
+    pub fn is_probed_by_header(&self, unit: &Unit) -> bool {
+        self.profile_of(unit).is_steered() && !self.is_copy_unit(&unit.name)
+    }
+
     /// A pair's configuration.
     #[must_use]
     pub fn pair(&self, name: &PairName) -> Option<&PairConfig> {
@@ -326,12 +319,38 @@ impl Site {
         self.profiles.get(&unit.profile).cloned().unwrap_or_else(|| ProfileConfig::named(&unit.profile))
     }
 
-    /// The unit only gets copies.
+    /// The units that take a unit's traffic in turn, the first one first; where backups go in a ring, the unit itself
+    /// ends it.
+    pub fn backups_of<'s>(&'s self, unit: &'s Unit) -> impl Iterator<Item = &'s Unit> {
+        let mut seen = BTreeSet::new();
+        let next = move |of: &&'s Unit| of.backup.as_ref().and_then(|name| self.units.get(name));
+        std::iter::successors(next(&unit), next).take_while(move |unit| seen.insert(unit.name.as_str()))
+    }
+
+    /// The unit only gets copies, by a flow or in the place of a unit that does.
     #[must_use]
     pub fn is_copy_unit(&self, unit: &str) -> bool {
-        self.flows
-            .values()
-            .any(|flow| matches!(&flow.action, FlowAction::ToUnit { unit: to, copy: true } if to == unit))
+        self.copy_units.contains(unit)
+    }
+
+    /// What flows use units for, themselves or in the place of others.
+    fn uses(&self) -> BTreeMap<&str, Uses<'_>> {
+        let mut uses: BTreeMap<&str, Uses<'_>> = BTreeMap::new();
+        for flow in self.flows.values() {
+            let FlowAction::ToUnit { unit, copy } = &flow.action else { continue };
+            let of = uses.entry(unit).or_default();
+            let first = if *copy { &mut of.copy } else { &mut of.traffic };
+            first.get_or_insert(flow.name.as_str());
+        }
+        for unit in self.units.values().filter(|unit| unit.backup.is_some()) {
+            let Some(own) = uses.get(unit.name.as_str()).copied() else { continue };
+            for backup in self.backups_of(unit) {
+                let of = uses.entry(&backup.name).or_default();
+                of.copy = of.copy.or(own.copy);
+                of.traffic = of.traffic.or(own.traffic);
+            }
+        }
+        uses
     }
 
     /// Digests of the units by name, and of the device.
@@ -356,15 +375,20 @@ fn read<'de, T: Deserialize<'de>>(deserializer: impl Deserializer<'de>) -> Resul
 }
 
 #[derive(Default)]
-struct Check {
+pub(crate) struct Check {
     faults: Vec<Fault>,
     warnings: Vec<Warning>,
     /// Port name to what serves it.
-    serving: BTreeMap<String, String>,
+    pub(crate) serving: BTreeMap<String, String>,
 }
 
 impl Check {
-    fn fault(&mut self, path: impl Into<String>, value: impl fmt::Display, reason: impl Into<String>) {
+    pub(crate) fn fault(
+        &mut self,
+        path: impl Into<String>,
+        value: impl fmt::Display,
+        reason: impl Into<String>,
+    ) {
         self.faults.push(Fault { path: path.into(), value: value.to_string(), reason: reason.into() });
     }
 
@@ -372,7 +396,7 @@ impl Check {
         self.warnings.push(Warning { path: path.into(), text: text.into() });
     }
 
-    fn name(&mut self, path: &str, name: &str) {
+    pub(crate) fn name(&mut self, path: &str, name: &str) {
         let fine = (1..=63).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         if !fine {
@@ -380,14 +404,14 @@ impl Check {
         }
     }
 
-    fn number(&mut self, path: &str, value: i64, low: i64, high: i64) -> i64 {
+    pub(crate) fn number(&mut self, path: &str, value: i64, low: i64, high: i64) -> i64 {
         if !(low..=high).contains(&value) {
             self.fault(path, value, format!("must be {low}..{high}"));
         }
         value.clamp(low, high)
     }
 
-    fn word<'w>(&mut self, path: &str, value: Option<&'w str>, words: &[&'w str]) -> &'w str {
+    pub(crate) fn word<'w>(&mut self, path: &str, value: Option<&'w str>, words: &[&'w str]) -> &'w str {
         let first = words.first().copied().unwrap_or_default();
         let Some(value) = value else { return first };
         if words.contains(&value) {
@@ -398,19 +422,24 @@ impl Check {
     }
 
     fn site(&mut self, tree: &Tree) -> Site {
-        for (name, part) in [("snmp", &tree.snmp), ("prometheus", &tree.prometheus), ("logger", &tree.logger)]
-        {
-            if part.is_some() {
-                self.warn(name, "is kept but has no effect in this version");
-            }
-        }
         let ports = self.ports(&tree.port);
-        let profiles = self.profiles(&tree.liveness.profile);
+        let profiles = self.profiles(&tree.liveness.profile, &ports);
         let balancer = &tree.balancer;
         let links = self.links(&balancer.link, &ports);
         let steering = self.steering(&balancer.steering_header, links.len());
         let units = self.units(&balancer.ecofilter_unit, &ports, &profiles);
         let flows = self.flows(&balancer.flow);
+        let references: BTreeSet<&Reference> = units
+            .values()
+            .filter_map(|unit| profiles.get(&unit.profile))
+            .map(|profile| &profile.reference)
+            .filter(|reference| **reference != Reference::None)
+            .collect();
+        let measured = references.len() + units.values().map(|unit| unit.pairs.len()).sum::<usize>();
+        if measured > PAIRS && !references.is_empty() {
+            let value = format!("{measured} pairs and references");
+            self.fault("liveness", value, format!("at most {PAIRS} in all"));
+        }
         self.check_mtus(&ports, &links, &units);
         Site {
             ports,
@@ -420,12 +449,13 @@ impl Check {
             links,
             units,
             flows,
+            copy_units: BTreeSet::new(),
             warnings: std::mem::take(&mut self.warnings),
         }
     }
 
     /// The rules between flows and everything else, themselves included.
-    fn across(&mut self, site: &Site) {
+    fn across(&mut self, site: &mut Site) {
         let links: BTreeSet<&str> = site.links.iter().map(|link| link.name.as_str()).collect();
         for flow in site.flows.values() {
             for link in flow.links.iter().filter(|link| !links.contains(link.as_str())) {
@@ -439,19 +469,57 @@ impl Check {
                 self.fault(path, unit, "there is no such ecofilter-unit");
             }
         }
-        let mut first: BTreeMap<&str, (bool, &str)> = BTreeMap::new();
-        for flow in site.flows.values() {
-            let FlowAction::ToUnit { unit, copy } = &flow.action else { continue };
-            let (other_copy, other) = *first.entry(unit).or_insert((*copy, &flow.name));
-            if other_copy != *copy {
+        self.check_backups(site);
+        let uses = site.uses();
+        for (unit, uses) in &uses {
+            let Uses { copy: Some(copy), traffic: Some(traffic) } = *uses else { continue };
+            let reason = format!(
+                "unit {unit} gets copies by one flow and traffic by another (flow {traffic}), itself or as a backup; \
+                 what comes back from a copy is dropped, so a unit is for one of the two"
+            );
+            self.fault(format!("ecofilter-balancer flow {copy} copy"), true, reason);
+        }
+        let copies = uses.into_iter().filter(|(_, uses)| uses.copy.is_some());
+        site.copy_units = copies.map(|(unit, _)| unit.to_owned()).collect();
+        self.check_probes(site);
+        self.faults.extend(room::faults(&site.ports, &site.units, &site.flows, &SWPIPE));
+    }
+
+    /// A unit's backup exists, gets what the unit gets, and is not backed by it in turn.
+    fn check_backups(&mut self, site: &Site) {
+        for unit in site.units.values() {
+            let Some(backup) = &unit.backup else { continue };
+            let path = format!("ecofilter-balancer ecofilter-unit {} backup", unit.name);
+            if !site.units.contains_key(backup) {
+                self.fault(path, backup, "there is no such ecofilter-unit");
+            } else if site.backups_of(unit).any(|other| other.name == unit.name) {
+                let ring: Vec<&str> = site.backups_of(unit).map(|other| other.name.as_str()).collect();
                 let reason = format!(
-                    "unit {unit} gets copies by one flow and traffic by another (flow {other}); \
-                     what comes back from a copy is dropped, so a unit is for one of the two"
+                    "backs the unit up in a ring ({}); the last must have no backup",
+                    ring.join(", ")
                 );
-                self.fault(format!("ecofilter-balancer flow {} copy", flow.name), copy, reason);
+                self.fault(path, backup, reason);
             }
         }
-        self.faults.extend(room::faults(&site.ports, &site.units, &site.flows, &SWPIPE));
+    }
+
+    /// Probes with steering headers need an index of their own, and those of cores a header that names the core.
+    fn check_probes(&mut self, site: &Site) {
+        for profile in site.profiles.values().filter(|profile| profile.is_steered()) {
+            let path = format!("liveness profile {}", profile.name);
+            if profile.probe_cores && !matches!(site.steering, SteeringMode::Native { .. }) {
+                let reason = "needs steering headers of mode native; dot1q conveys no core";
+                self.fault(format!("{path} probe-cores"), "on", reason);
+            }
+            let named = (0..=u8::MAX).filter(|link| site.steering.can_name(LinkIndex(*link))).count();
+            if site.links.len() >= named {
+                let reason = format!(
+                    "its probes need an index in steering headers that no link has: at most {} links, or a lower base-vid",
+                    named.saturating_sub(1)
+                );
+                self.fault(path, format!("{} links", site.links.len()), reason);
+            }
+        }
     }
 
     fn end(self, site: Site) -> Result<Site, SiteError> {
@@ -513,54 +581,14 @@ impl Check {
         ports
     }
 
-    fn profiles(&mut self, trees: &[ProfileTree]) -> BTreeMap<String, ProfileConfig> {
-        let mut profiles = BTreeMap::from([("default".to_owned(), ProfileConfig::named("default"))]);
-        let mut seen = BTreeSet::new();
-        for tree in trees {
-            let path = format!("liveness profile {}", tree.name);
-            self.name(&path, &tree.name);
-            if !seen.insert(&tree.name) {
-                self.fault(&path, &tree.name, "two profiles have this name");
-            }
-            let defaults = ProfileConfig::named(&tree.name);
-            let mut number = |leaf: &str, value: Option<i64>, default: u32, low: i64, high: i64| {
-                value.map_or(default, |value| self.number(&format!("{path} {leaf}"), value, low, high) as u32)
-            };
-            let profile = ProfileConfig {
-                initial_delay: number(
-                    "initial-delay",
-                    tree.initial_delay,
-                    defaults.initial_delay,
-                    0,
-                    600_000,
-                ),
-                interval: number("interval", tree.interval, defaults.interval, 1, 60_000),
-                probes_down_count: number("probes-down-count", tree.probes_down_count, 5, 1, 1000),
-                probes_up_count: number("probes-up-count", tree.probes_up_count, 5, 1, 1000),
-                max_delay: tree.max_delay.map(|value| number("max-delay", Some(value), 0, 1, 60_000_000)),
-                active_pairs: number("active-pairs", tree.active_pairs, 1, 1, PAIRS as i64),
-                sampling_count: number("sampling-count", tree.sampling_count, 10, 1, 1000),
-                suspend_limit: number("suspend-limit", tree.suspend_limit, 3000, 0, 60_000),
-                name: tree.name.clone(),
-            };
-            for (leaf, value, off) in [
-                ("mode", &tree.mode, "standard"),
-                ("reference", &tree.reference, "none"),
-                ("hold-down", &tree.hold_down, "off"),
-                ("probe-cores", &tree.probe_cores, "off"),
-            ] {
-                if let Some(value) = value.as_ref().filter(|value| value.as_str() != off) {
-                    let reason = format!("is not supported by this version; leave it out or set it to {off}");
-                    self.fault(format!("{path} {leaf}"), value, reason);
-                }
-            }
-            profiles.insert(tree.name.clone(), profile);
-        }
-        profiles
-    }
-
     /// A port that exists and that nothing else uses.
-    fn serve(&mut self, path: String, port: &str, purpose: String, ports: &BTreeMap<String, Port>) {
+    pub(crate) fn serve(
+        &mut self,
+        path: String,
+        port: &str,
+        purpose: String,
+        ports: &BTreeMap<String, Port>,
+    ) {
         if !ports.contains_key(port) {
             self.fault(path, port, "there is no such port");
             return;
@@ -698,12 +726,7 @@ impl Check {
                 "drop" => FailAction::Drop,
                 _ => FailAction::Bypass,
             };
-        if let Some(backup) = &tree.backup {
-            self.fault(format!("{path} backup"), backup, "is not supported by this version; leave it out");
-        }
-        if let Some(shed) = tree.shed.filter(|shed| *shed != 0) {
-            self.fault(format!("{path} shed"), shed, "is not supported by this version; leave it out");
-        }
+        let shed = tree.shed.map_or(0, |shed| self.number(&format!("{path} shed"), shed, 0, 100) as u8);
         let mut pairs = BTreeMap::new();
         for pair in &tree.pair {
             let config = self.pair(&path, &tree.name, pair, ports);
@@ -718,6 +741,8 @@ impl Check {
             rebalance: tree.rebalance == Some(Switch::On),
             buckets,
             fail_action,
+            backup: tree.backup.clone(),
+            shed,
             pairs,
         };
         self.check_pairs(&path, &unit, profiles);
@@ -763,7 +788,14 @@ impl Check {
             let purpose = format!("pair {} {side} of unit {unit}", tree.name);
             self.serve(format!("{path} {side}-port"), port, purpose, ports);
         }
-        let weight = self.number(&format!("{path} weight"), tree.weight, 1, 100) as u8;
+        let (weight, weight_auto) = match &tree.weight {
+            WeightTree::Number(weight) if (1..=100).contains(weight) => (*weight as u8, false),
+            WeightTree::Word(word) if word == "auto" => (1, true),
+            other => {
+                self.fault(format!("{path} weight"), other, "must be 1..100 or auto");
+                (1, false)
+            }
+        };
         let role = match self.word(&format!("{path} role"), tree.role.as_deref(), &["active", "spare"]) {
             "spare" => PairRole::Spare,
             _ => PairRole::Active,
@@ -773,6 +805,7 @@ impl Check {
             lan_port: tree.lan_port.clone(),
             wan_port: tree.wan_port.clone(),
             weight,
+            weight_auto,
             role,
             admin: tree.admin.unwrap_or_default(),
         }

@@ -1,23 +1,24 @@
 //! The table entries that a site asks for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use dataplane::entry::Entry;
 use dataplane::tables::{
-    BucketEntry, BucketForwarding, CloneSessionEntry, LinkEntry, LinkForwarding, PairForwarding,
-    PairPortEntry, PairStateEntry, PortEntry, PortMtuEntry, PortRole, RuleAction, RuleEntry, RuleField,
-    SteeringEntry, UnitEntry, UnitMode,
+    BucketBypass, BucketEntry, BucketForwarding, CloneSessionEntry, LinkEntry, LinkForwarding,
+    PairForwarding, PairPortEntry, PairStateEntry, PortEntry, PortMtuEntry, PortRole, RuleAction, RuleEntry,
+    RuleField, SteeringEntry, UnitEntry, UnitMode,
 };
-use dataplane::{BucketIndex, PortId, Side, buckets};
+use dataplane::{BucketIndex, BucketTable, Core, PortId, Side, UnitShape, buckets};
 
 use crate::check::{FailAction, Link, PairConfig, PairRole, Site, Unit};
 use crate::flow::FlowAction;
 use crate::ids::{Ids, PairName};
+use crate::profile::Reference;
 use crate::tree::Admin;
 
 /// What a unit does with its traffic now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum UnitForwarding {
     /// Balance.
     #[default]
@@ -26,17 +27,23 @@ pub enum UnitForwarding {
     Primary,
     /// Everything to the peer port.
     Bypass,
+    /// Everything to this unit, which stands in for it.
+    Backup(String),
 }
 
 /// Pairs and units as they are now, beside the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
     /// Pairs that carry traffic.
-    pub up: std::collections::BTreeSet<PairName>,
+    pub up: BTreeSet<PairName>,
     /// Units that do not just balance.
     pub units: BTreeMap<String, UnitForwarding>,
     /// By unit: down pair to the spare that stands in for it.
     pub stand_ins: BTreeMap<String, BTreeMap<String, String>>,
+    /// Worker cores that are down behind pairs that are up.
+    pub hung: BTreeMap<PairName, BTreeSet<u8>>,
+    /// By unit: buckets that `weight auto` has moved, with the name of the pair that has each now.
+    pub moved: BTreeMap<String, BTreeMap<u16, String>>,
 }
 
 impl Condition {
@@ -65,6 +72,28 @@ impl Condition {
             condition.stand_ins.insert(unit.name.clone(), spares);
         }
         condition
+    }
+
+    /// Lets backups take the place of units that are bypassed for want of pairs: the first one in turn that balances.
+    /// Units for which `by_hand` holds stay as they are.
+    pub fn back_up(&mut self, site: &Site, by_hand: impl Fn(&str) -> bool) {
+        let serves = |condition: &Condition, unit: &Unit| {
+            let forwarding = condition.units.get(&unit.name);
+            matches!(forwarding, None | Some(UnitForwarding::Balance | UnitForwarding::Primary))
+                && !unit.shape().active.is_empty()
+        };
+        let taken: Vec<(String, String)> = site
+            .units
+            .values()
+            .filter(|unit| !by_hand(&unit.name) && !serves(self, unit))
+            .filter_map(|unit| {
+                let backup = site.backups_of(unit).find(|backup| serves(self, backup))?;
+                Some((unit.name.clone(), backup.name.clone()))
+            })
+            .collect();
+        for (unit, backup) in taken {
+            self.units.insert(unit, UnitForwarding::Backup(backup));
+        }
     }
 
     /// Which spares of a unit stand in for which down pairs, those of `self` staying where they can.
@@ -110,6 +139,7 @@ pub fn desired_but_rules(site: &Site, ids: &Ids, condition: &Condition) -> Vec<E
     for link in &site.links {
         link_entries(site, ids, link, &mut entries);
     }
+    probe_entries(site, ids, &mut entries);
     for unit in site.units.values() {
         unit_entries(site, ids, condition, unit, &mut entries);
     }
@@ -188,18 +218,42 @@ fn link_entries(site: &Site, ids: &Ids, link: &Link, entries: &mut Vec<Entry>) {
     entries.extend(mtu_entry(site, &link.wan_port));
 }
 
+/// The way back of probes that carry steering headers, and the ports of references.
+fn probe_entries(site: &Site, ids: &Ids, entries: &mut Vec<Entry>) {
+    if let Some(link) = ids.probe.filter(|_| site.units.values().any(|unit| site.is_probed_by_header(unit))) {
+        for side in [Side::Lan, Side::Wan] {
+            let forwarding = LinkForwarding::Controller;
+            entries.push(LinkEntry { link, side, forwarding }.entry());
+        }
+    }
+    let references: BTreeSet<Reference> =
+        site.units.values().map(|unit| site.profile_of(unit).reference).collect();
+    for reference in &references {
+        if let (Reference::Ports { lan_port, wan_port }, Some(name)) =
+            (reference, PairName::of_reference(reference))
+        {
+            pair_port_entries(site, ids, &name, [lan_port, wan_port], false, entries);
+        }
+    }
+}
+
 /// State of a unit.
 fn unit_entry(site: &Site, ids: &Ids, condition: &Condition, unit: &Unit) -> Option<Entry> {
     let shape = unit.shape();
-    let forwarding = condition.units.get(&unit.name).copied().unwrap_or_default();
-    let mode = if shape.active.is_empty() || forwarding == UnitForwarding::Bypass {
-        UnitMode::Bypass
-    } else {
-        UnitMode::Balance {
+    let mask = |shape: &UnitShape| (shape.bucket_count() - 1) as u16;
+    let mode = match condition.units.get(&unit.name) {
+        Some(UnitForwarding::Backup(backup)) => UnitMode::Backup {
             method: site.method,
-            bucket_mask: (shape.bucket_count() - 1) as u16,
-            primary: forwarding == UnitForwarding::Primary,
-        }
+            bucket_mask: mask(&site.units.get(backup)?.shape()),
+            unit: *ids.units.get(backup)?,
+        },
+        Some(UnitForwarding::Bypass) => UnitMode::Bypass,
+        _ if shape.active.is_empty() => UnitMode::Bypass,
+        forwarding => UnitMode::Balance {
+            method: site.method,
+            bucket_mask: mask(&shape),
+            primary: forwarding == Some(&UnitForwarding::Primary),
+        },
     };
     let entry = UnitEntry { unit: *ids.units.get(&unit.name)?, mode }.entry();
     Some(named(entry, &unit.name))
@@ -237,28 +291,122 @@ fn unit_entries(site: &Site, ids: &Ids, condition: &Condition, unit: &Unit, entr
     bucket_entries(ids, condition, unit, entries);
 }
 
+/// What becomes of each bucket of a unit, in their order.
+#[must_use]
+pub fn buckets_now<'t>(
+    unit: &'t Unit,
+    table: &'t BucketTable,
+    condition: &'t Condition,
+) -> Vec<BucketNow<'t>> {
+    let name = |pair: &str| PairName { unit: unit.name.clone(), pair: pair.to_owned() };
+    // `primary` ignores the state of pairs, so nobody takes a down pair's share either.
+    let primary = condition.units.get(&unit.name) == Some(&UnitForwarding::Primary);
+    static NONE: BTreeMap<String, String> = BTreeMap::new();
+    let stand_ins = condition.stand_ins.get(&unit.name).unwrap_or(&NONE);
+    let up: BTreeSet<&str> =
+        unit.pairs.keys().map(String::as_str).filter(|pair| condition.up.contains(&name(pair))).collect();
+    let takes = |pair: &str| unit.pairs.get(pair).is_some_and(|config| config.admin == Admin::Up);
+    let table_without = |down: Option<&str>| -> Vec<&'t str> {
+        if !unit.rebalance || primary {
+            return table.home().map(|(pair, _)| pair).collect();
+        }
+        table.now(|pair| up.contains(pair) && Some(pair) != down, takes, stand_ins)
+    };
+    let hung: BTreeMap<&str, &BTreeSet<u8>> = unit
+        .pairs
+        .keys()
+        .filter(|_| !primary)
+        .filter_map(|pair| Some((pair.as_str(), condition.hung.get(&name(pair))?)))
+        .collect();
+    let hangs = |pair: &str, core: Core| hung.get(pair).is_some_and(|cores| cores.contains(&core.0));
+    // Where the buckets of a pair's hung cores go, if others take them.
+    let instead: BTreeMap<&str, Vec<&'t str>> =
+        hung.keys().map(|pair| (*pair, table_without(Some(pair)))).collect();
+    let moved = condition.moved.get(&unit.name).filter(|_| !primary);
+    let shed = shed_buckets(table.home().count(), unit.shed);
+    let share = |bucket: usize, core: Core, now: &'t str| -> BucketNow<'t> {
+        if shed.get(bucket) == Some(&true) {
+            return BucketNow::Shed;
+        }
+        let by_cost = moved.and_then(|moved| moved.get(&(bucket as u16))).map(String::as_str);
+        let pair = by_cost.filter(|pair| up.contains(pair)).unwrap_or(now);
+        if !hangs(pair, core) {
+            return BucketNow::Pair { pair, core };
+        }
+        let other = instead.get(pair).and_then(|others| others.get(bucket)).copied();
+        match other.filter(|other| *other != pair && up.contains(other) && !hangs(other, core)) {
+            Some(other) => BucketNow::Pair { pair: other, core },
+            None => BucketNow::CoreDown,
+        }
+    };
+    table
+        .home()
+        .zip(table_without(None))
+        .enumerate()
+        .map(|(bucket, ((_, core), now))| share(bucket, core, now))
+        .collect()
+}
+
+/// What becomes of a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BucketNow<'t> {
+    /// A pair serves it, if it is up.
+    Pair {
+        /// Name in its unit.
+        pair: &'t str,
+        /// Worker core.
+        core: Core,
+    },
+    /// Its core hangs, and nobody takes it: the unit's `fail-action`.
+    CoreDown,
+    /// Bypassed on purpose.
+    Shed,
+}
+
+/// Which of so many buckets this share in percent bypasses: spread over all pairs and cores, and of a greater share
+/// those of a smaller one and more.
+fn shed_buckets(count: usize, percent: u8) -> Vec<bool> {
+    let mut shed = vec![false; count];
+    if percent == 0 {
+        return shed;
+    }
+    let mut order: Vec<(u64, usize)> =
+        (0..count).map(|bucket| (buckets::scatter(bucket as u64), bucket)).collect();
+    order.sort_unstable();
+    for (_, bucket) in order.into_iter().take(count * usize::from(percent) / 100) {
+        if let Some(shed) = shed.get_mut(bucket) {
+            *shed = true;
+        }
+    }
+    shed
+}
+
 fn bucket_entries(ids: &Ids, condition: &Condition, unit: &Unit, entries: &mut Vec<Entry>) {
     let (Some(unit_id), Some(table)) = (ids.units.get(&unit.name).copied(), unit.bucket_table()) else {
         return;
     };
     let name = |pair: &str| PairName { unit: unit.name.clone(), pair: pair.to_owned() };
-    let stand_ins = condition.stand_ins_of(&unit.name);
-    // `primary` ignores the state of pairs, so nobody takes a down pair's share either.
-    let primary = condition.units.get(&unit.name) == Some(&UnitForwarding::Primary);
-    let now: Vec<&str> = if unit.rebalance && !primary {
-        let is_up = |pair: &str| condition.up.contains(&name(pair));
-        let takes = |pair: &str| unit.pairs.get(pair).is_some_and(|config| config.admin == Admin::Up);
-        table.now(is_up, takes, &stand_ins)
-    } else {
-        table.home().map(|(pair, _)| pair).collect()
-    };
     let numbers: BTreeMap<&str, _> =
         unit.pairs.keys().filter_map(|pair| Some((pair.as_str(), *ids.pairs.get(&name(pair))?))).collect();
-    for ((bucket, (_, core)), pair) in (0..).zip(table.home()).zip(now) {
-        if let Some(pair) = numbers.get(pair) {
-            let forwarding = BucketForwarding::Pair { pair: *pair, core };
-            entries.push(BucketEntry { unit: unit_id, bucket: BucketIndex(bucket), forwarding }.entry());
-        }
+    for (bucket, now) in (0..).zip(buckets_now(unit, &table, condition)) {
+        let forwarding = match now {
+            BucketNow::Pair { pair, core } => match numbers.get(pair) {
+                Some(pair) => BucketForwarding::Pair { pair: *pair, core },
+                None => continue, // the check has made sure of numbers
+            },
+            BucketNow::CoreDown => core_down(unit),
+            BucketNow::Shed => BucketForwarding::Bypass(BucketBypass::Shed),
+        };
+        entries.push(BucketEntry { unit: unit_id, bucket: BucketIndex(bucket), forwarding }.entry());
+    }
+}
+
+/// What becomes of the buckets of a core that hangs.
+#[must_use]
+pub fn core_down(unit: &Unit) -> BucketForwarding {
+    match unit.fail_action {
+        FailAction::Bypass => BucketForwarding::Bypass(BucketBypass::CoreDown),
+        FailAction::Drop => BucketForwarding::Drop,
     }
 }
 
@@ -271,22 +419,37 @@ fn pair_entries(
     entries: &mut Vec<Entry>,
 ) {
     let name = PairName { unit: unit.name.clone(), pair: pair.name.clone() };
+    let copy = site.is_copy_unit(&unit.name);
+    pair_port_entries(site, ids, &name, [&pair.lan_port, &pair.wan_port], copy, entries);
+    entries.extend(pair_state_entry(ids, condition, unit, &pair.name));
+}
+
+/// The ports of a pair, or of a reference.
+fn pair_port_entries(
+    site: &Site,
+    ids: &Ids,
+    name: &PairName,
+    ports: [&String; 2],
+    copy: bool,
+    entries: &mut Vec<Entry>,
+) {
+    let [lan_port, wan_port] = ports;
     let (Some(lan), Some(wan), Some(id)) =
-        (port_id(site, &pair.lan_port), port_id(site, &pair.wan_port), ids.pairs.get(&name))
+        (port_id(site, lan_port), port_id(site, wan_port), ids.pairs.get(name))
     else {
         return; // the check has made sure of ports and numbers
     };
-    let copy = site.is_copy_unit(&unit.name);
     for (side, port) in [(Side::Lan, lan), (Side::Wan, wan)] {
         let entry = PairPortEntry { pair: *id, side, port }.entry();
         entries.push(named(entry, &name.to_string()));
         entries.push(PortEntry { port, role: PortRole::Pair { pair: *id, side, copy } }.entry());
         // For copies, whether or not a flow asks for them now: a flow that does needs nothing else then.
-        entries.push(CloneSessionEntry::to(port).entry());
+        if !name.is_reference() {
+            entries.push(CloneSessionEntry::to(port).entry());
+        }
     }
-    entries.extend(mtu_entry(site, &pair.lan_port));
-    entries.extend(mtu_entry(site, &pair.wan_port));
-    entries.extend(pair_state_entry(ids, condition, unit, &pair.name));
+    entries.extend(mtu_entry(site, lan_port));
+    entries.extend(mtu_entry(site, wan_port));
 }
 
 fn rule_entries(ids: &Ids, flow: &crate::Flow, entries: &mut Vec<Entry>) {

@@ -8,6 +8,7 @@ use dataplane::{LinkIndex, PairId, UnitId};
 
 use crate::check::Site;
 use crate::order;
+use crate::profile::Reference;
 
 /// A pair by the names of its unit and its own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,6 +22,25 @@ pub struct PairName {
 impl fmt::Display for PairName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.unit, self.pair)
+    }
+}
+
+impl PairName {
+    /// What a reference is known by; no pair is, since no unit has an empty name.
+    #[must_use]
+    pub fn of_reference(reference: &Reference) -> Option<PairName> {
+        let pair = match reference {
+            Reference::None => return None,
+            Reference::Controller => "controller".to_owned(),
+            Reference::Ports { lan_port, wan_port } => format!("{lan_port}:{wan_port}"),
+        };
+        Some(PairName { unit: String::new(), pair })
+    }
+
+    /// A reference, not a pair of a unit.
+    #[must_use]
+    pub fn is_reference(&self) -> bool {
+        self.unit.is_empty()
     }
 }
 
@@ -40,8 +60,10 @@ pub struct Ids {
     pub links: BTreeMap<String, LinkIndex>,
     /// Units.
     pub units: BTreeMap<String, UnitId>,
-    /// Pairs.
+    /// Pairs, and the references that are probed as pairs are.
     pub pairs: BTreeMap<PairName, PairId>,
+    /// The index in the steering headers of probes, which no link has; `None` where links have them all.
+    pub probe: Option<LinkIndex>,
     /// Table priorities of flows.
     pub flows: BTreeMap<String, i32>,
 }
@@ -70,16 +92,25 @@ impl Ids {
             .filter(|(_, link)| site.steering.can_name(**link))
             .map(|(name, link)| (name.clone(), *link))
             .collect();
+        let links = keep_or_give(site.links.iter().map(|link| link.name.clone()), &links, retired, |id| {
+            u8::try_from(id).ok().map(LinkIndex).filter(|link| site.steering.can_name(*link))
+        });
+        let is_free =
+            |link: &LinkIndex| site.steering.can_name(*link) && !links.values().any(|taken| taken == link);
+        // The last one, which links get last.
+        let probe = previous.probe.into_iter().chain((0..=u8::MAX).rev().map(LinkIndex)).find(is_free);
         Ids {
-            links: keep_or_give(site.links.iter().map(|link| link.name.clone()), &links, retired, |id| {
-                u8::try_from(id).ok().map(LinkIndex).filter(|link| site.steering.can_name(*link))
-            }),
+            links,
+            probe,
             units: keep_or_give(site.units.keys().cloned(), &previous.units, &BTreeSet::new(), |id| {
                 u8::try_from(id).ok().map(UnitId)
             }),
-            pairs: keep_or_give(site.pair_names(), &previous.pairs, &BTreeSet::new(), |id| {
-                u16::try_from(id).ok().map(PairId)
-            }),
+            pairs: keep_or_give(
+                site.pair_names().chain(site.references()),
+                &previous.pairs,
+                &BTreeSet::new(),
+                |id| u16::try_from(id).ok().map(PairId),
+            ),
             flows: order::number(&ordered, &previous.flows),
         }
     }

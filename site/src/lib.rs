@@ -12,17 +12,18 @@ mod fault;
 mod flow;
 mod ids;
 mod order;
+mod profile;
 mod room;
 mod tree;
 mod value;
 
-pub use check::{
-    FailAction, FlowPart, Flows, Link, PairConfig, PairRole, Port, ProfileConfig, Site, Unit, Warning,
-};
+pub use check::{FailAction, FlowPart, Flows, Link, PairConfig, PairRole, Port, Site, Unit, Warning};
 pub use desired::{
-    Condition, UnitForwarding, changed_flows, desired, desired_but_rules, rules, rules_of, states,
+    BucketNow, Condition, UnitForwarding, buckets_now, changed_flows, core_down, desired, desired_but_rules,
+    rules, rules_of, states,
 };
 pub use fault::{Fault, SiteError};
 pub use flow::{Flow, FlowAction};
 pub use ids::{Ids, PairName};
+pub use profile::{HoldDown, ProfileConfig, Reference, UdpProbe};
 pub use tree::Admin;

@@ -14,14 +14,13 @@ pub(crate) struct Tree {
     pub(crate) liveness: LivenessTree,
     #[serde(rename = "sluice:ecofilter-balancer", alias = "ecofilter-balancer", default)]
     pub(crate) balancer: BalancerTree,
-    // Parts of the tree that other programs of the suite read; kept as they are.
-    #[serde(rename = "sluice:snmp", alias = "snmp", default)]
-    pub(crate) snmp: Option<Value>,
-    #[serde(rename = "sluice:prometheus", alias = "prometheus", default)]
-    pub(crate) prometheus: Option<Value>,
-    #[serde(rename = "sluice:logger", alias = "logger", default)]
-    pub(crate) logger: Option<Value>,
     // The controller's own.
+    #[serde(rename = "sluice:snmp", alias = "snmp", default)]
+    _snmp: Option<Value>,
+    #[serde(rename = "sluice:prometheus", alias = "prometheus", default)]
+    _prometheus: Option<Value>,
+    #[serde(rename = "sluice:logger", alias = "logger", default)]
+    _logger: Option<Value>,
     #[serde(rename = "sluice:access", alias = "access", default)]
     _access: Option<Value>,
 }
@@ -65,8 +64,24 @@ pub(crate) struct ProfileTree {
     pub(crate) sampling_count: Option<i64>,
     pub(crate) suspend_limit: Option<i64>,
     pub(crate) reference: Option<String>,
-    pub(crate) hold_down: Option<String>,
-    pub(crate) probe_cores: Option<String>,
+    pub(crate) reference_lan_port: Option<String>,
+    pub(crate) reference_wan_port: Option<String>,
+    pub(crate) hold_down: Option<Switch>,
+    pub(crate) hold_down_window: Option<i64>,
+    pub(crate) hold_down_base: Option<i64>,
+    pub(crate) hold_down_ceiling: Option<i64>,
+    pub(crate) probe_cores: Option<Switch>,
+    pub(crate) ip_probe: Option<UdpProbeTree>,
+    pub(crate) negative_probe: Option<UdpProbeTree>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct UdpProbeTree {
+    pub(crate) source: String,
+    pub(crate) destination: String,
+    pub(crate) source_port: Option<i64>,
+    pub(crate) destination_port: Option<i64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -127,10 +142,33 @@ pub(crate) struct PairTree {
     pub(crate) name: String,
     pub(crate) lan_port: String,
     pub(crate) wan_port: String,
-    #[serde(default = "one")]
-    pub(crate) weight: i64,
+    #[serde(default)]
+    pub(crate) weight: WeightTree,
     pub(crate) role: Option<String>,
     pub(crate) admin: Option<Admin>,
+}
+
+/// `weight` of a pair: a number, or `auto`.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum WeightTree {
+    Number(i64),
+    Word(String),
+}
+
+impl Default for WeightTree {
+    fn default() -> Self {
+        WeightTree::Number(1)
+    }
+}
+
+impl std::fmt::Display for WeightTree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            WeightTree::Number(number) => number.fmt(f),
+            WeightTree::Word(word) => f.write_str(word),
+        }
+    }
 }
 
 /// `admin` of a pair.
@@ -234,7 +272,8 @@ fn presence<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error
 /// Makes sure that no list stands in place of an object: the derived readers would take its items for the
 /// members in their order, and an empty one for a site without anything.
 pub(crate) fn objects(value: &Value, path: &str) -> Result<(), String> {
-    const CONTAINERS: [&str; 4] = ["liveness", "ecofilter-balancer", "steering-header", "match"];
+    const CONTAINERS: [&str; 6] =
+        ["liveness", "ecofilter-balancer", "steering-header", "match", "ip-probe", "negative-probe"];
     let refusal = |path: &str| {
         let at = if path.is_empty() { String::new() } else { format!("at {path}: ") };
         Err(format!("{at}a list stands where an object belongs"))

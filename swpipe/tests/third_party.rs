@@ -1,13 +1,12 @@
 //! Clients that nobody here wrote, from PyPI, against the server: they connect, become primary, read the
 //! P4Info, write and read a rule, get its counters, receive a keep-alive; a backup may not write.
 //!
-//! Each has a virtual environment of its own, since they want different protobufs; made on first use under
-//! the target folder, or under `SLUICE_VENV_DIR`. `SLUICE_OFFLINE=1` goes without where PyPI is out of reach.
+//! Each has a virtual environment of its own (crate `thirdparty`), since they want different protobufs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod site_file;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -31,33 +30,6 @@ const DEADLINE: Duration = Duration::from_secs(120);
 const SHELL: [&str; 4] =
     ["p4runtime-shell==0.0.6", "p4runtime==1.4.1", "protobuf==3.20.3", "googleapis-common-protos==1.73.0"];
 const FINSY: [&str; 2] = ["finsy==0.30.0", "protobuf==6.33.6"];
-
-/// The Python with these packages, or why there is none.
-fn python(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
-    let root = std::env::var_os("SLUICE_VENV_DIR")
-        .map_or_else(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join("venv"), PathBuf::from);
-    let venv = root.join(name);
-    let python = venv.join("bin/python");
-    // Tests of this program want it at the same time.
-    static MAKING: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _alone = MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if !python.exists() {
-        std::fs::create_dir_all(&root).map_err(|error| format!("{}: {error}", root.display()))?;
-        succeed(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
-    }
-    // pip leaves a satisfied environment alone, without asking PyPI.
-    let install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check"];
-    succeed(Command::new(&python).args(install).args(packages))?;
-    Ok(python)
-}
-
-fn succeed(command: &mut Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
-}
 
 /// Programs the example site, as a controller that then leaves.
 async fn program(server: &Server) {
@@ -93,16 +65,7 @@ fn traffic(device: &Device, server: &Server, stop: &AtomicBool) {
 }
 
 fn run_client(name: &str, packages: &[&str], script: &str) {
-    let python = match python(name, packages) {
-        Ok(python) => python,
-        Err(reason) if std::env::var_os("SLUICE_OFFLINE").is_some_and(|value| value == "1") => {
-            println!("skipped: SLUICE_OFFLINE=1 and {name} is not at hand: {reason}");
-            return;
-        }
-        Err(reason) => panic!(
-            "cannot install {name}: {reason}\nthis test needs python3 with venv and pip, and PyPI; set SLUICE_OFFLINE=1 to go without"
-        ),
-    };
+    let Some(python) = thirdparty::python(name, packages) else { return };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let device = Arc::new(Device::default());
     let server = Server::new(Arc::clone(&device), 1, None);

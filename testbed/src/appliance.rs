@@ -80,6 +80,30 @@ pub struct Change {
     pub ip_stopped: Option<bool>,
     /// The policy: UDP to this port is dropped; 0 lets it pass.
     pub drop_udp_port: Option<u16>,
+    /// What it makes of plain keep-alives instead of passing them on.
+    pub forgery: Option<Forgery>,
+}
+
+/// What becomes of plain keep-alives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Forgery {
+    /// They pass.
+    #[default]
+    None,
+    /// Their sequence number is another, so that the tag is wrong.
+    Tag,
+    /// They say that another controller sent them.
+    Instance,
+    /// They come back by the port that they came in by.
+    Loop,
+    /// An old one comes in the place of each.
+    Replay,
+}
+
+impl Forgery {
+    /// Those that must never pass for a good keep-alive.
+    pub const ALL: [Forgery; 4] = [Forgery::Tag, Forgery::Instance, Forgery::Loop, Forgery::Replay];
 }
 
 /// Counters of one pair.
@@ -138,7 +162,7 @@ pub struct Session {
 }
 
 /// Side of a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// Subscribers.
@@ -168,6 +192,8 @@ pub enum Verdict {
     Drop,
     /// This frame goes back to where the other came from.
     Answer(Vec<u8>),
+    /// This one goes out of the other port instead.
+    Instead(Vec<u8>),
 }
 
 #[derive(Debug, Default, Clone)]
@@ -180,6 +206,7 @@ struct Settings {
     keep_alive_loss_ppm: u64,
     ip_stopped: bool,
     drop_udp_port: u16,
+    forgery: Forgery,
 }
 
 type Cell = (usize, u8);
@@ -200,6 +227,8 @@ pub struct Appliance {
     complaints: u64,
     listed: Vec<String>,
     rng: Rng,
+    /// The last genuine keep-alive by pair and side.
+    kept: BTreeMap<(usize, Side), Vec<u8>>,
 }
 
 impl Appliance {
@@ -217,6 +246,7 @@ impl Appliance {
             complaints: 0,
             listed: Vec::new(),
             rng: Rng::new(1),
+            kept: BTreeMap::new(),
             setup,
         }
     }
@@ -242,6 +272,7 @@ impl Appliance {
             settings.keep_alive_loss_ppm = change.keep_alive_loss_ppm.unwrap_or(settings.keep_alive_loss_ppm);
             settings.ip_stopped = change.ip_stopped.unwrap_or(settings.ip_stopped);
             settings.drop_udp_port = change.drop_udp_port.unwrap_or(settings.drop_udp_port);
+            settings.forgery = change.forgery.unwrap_or(settings.forgery);
         }
         if found { Ok(()) } else { Err(format!("no pair {:?} ends here", change.pair)) }
     }
@@ -260,6 +291,9 @@ impl Appliance {
         let is_probe = probe::find(frame).is_some();
         if is_plain {
             report.keep_alives += 1;
+            if let Some(forged) = forge(settings.forgery, frame, self.kept.entry((pair, side)).or_default()) {
+                return forged;
+            }
         } else if let Some(core) = self.steering_core(frame, pair) {
             let report = &mut self.pairs[pair];
             match side {
@@ -390,6 +424,31 @@ impl Appliance {
     }
 }
 
+/// What comes of a keep-alive that is not passed on as it is; `kept` is the last one that was.
+fn forge(forgery: Forgery, frame: &[u8], kept: &mut Vec<u8>) -> Option<Verdict> {
+    /// The last byte of each (docs/probes.md).
+    const INSTANCE: usize = 29;
+    const SEQUENCE: usize = 37;
+    let changed = |at: usize| {
+        let mut forged = frame.to_vec();
+        if let Some(byte) = forged.get_mut(at) {
+            *byte ^= 1;
+        }
+        Some(Verdict::Instead(forged))
+    };
+    match forgery {
+        Forgery::None => {
+            kept.clear();
+            kept.extend_from_slice(frame);
+            None
+        }
+        Forgery::Tag => changed(SEQUENCE),
+        Forgery::Instance => changed(INSTANCE),
+        Forgery::Loop => Some(Verdict::Answer(frame.to_vec())),
+        Forgery::Replay => Some(Verdict::Instead(kept.clone())),
+    }
+}
+
 struct Ports {
     /// Two per pair: LAN, WAN.
     sockets: Vec<PacketSocket>,
@@ -486,6 +545,7 @@ fn carry(ports: &Ports, appliance: &Mutex<Appliance>) -> Result<()> {
             let (pair, side) = (port / 2, if port % 2 == 0 { Side::Lan } else { Side::Wan });
             ports.sockets[port].receive(&mut batch)?;
             let across = Ports::index(pair, side.other());
+            let mut forged: Vec<Vec<u8>> = Vec::new();
             let mut onward: Vec<&[u8]> = Vec::with_capacity(batch.len());
             let mut answers = Vec::new();
             {
@@ -500,10 +560,13 @@ fn carry(ports: &Ports, appliance: &Mutex<Appliance>) -> Result<()> {
                         }
                         Verdict::Drop => {}
                         Verdict::Answer(answer) => answers.push(answer),
+                        Verdict::Instead(other) => forged.push(other),
                     }
                 }
             }
             ports.sockets[across].send(&onward)?;
+            let forged: Vec<&[u8]> = forged.iter().map(Vec::as_slice).collect();
+            ports.sockets[across].send(&forged)?;
             let answers: Vec<&[u8]> = answers.iter().map(Vec::as_slice).collect();
             ports.sockets[port].send(&answers)?;
         }

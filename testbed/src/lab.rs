@@ -277,6 +277,26 @@ impl Lab {
         controller.wait().doing(|| "waiting for the controller's end".into()).map(drop)
     }
 
+    /// Stops the controller for a while, as a machine does that is out of time, and lets it go on.
+    ///
+    /// # Errors
+    /// When it isn't running.
+    pub fn stop_controller_for(&self, time: Duration) -> Result<()> {
+        let controller = self
+            .controller
+            .as_ref()
+            .ok_or_else(|| Error::Unsupported("the controller isn't running".into()))?;
+        let pid = nix::unistd::Pid::from_raw(controller.id() as i32);
+        let signal = |signal| {
+            nix::sys::signal::kill(pid, signal)
+                .map_err(std::io::Error::from)
+                .doing(|| "stopping the controller".into())
+        };
+        signal(nix::sys::signal::Signal::SIGSTOP)?;
+        std::thread::sleep(time);
+        signal(nix::sys::signal::Signal::SIGCONT)
+    }
+
     /// Fails when a program under test has ended by itself.
     ///
     /// # Errors
@@ -366,6 +386,11 @@ impl Lab {
         let value = |leaf| self.topology.liveness_value(leaf);
         Duration::from_millis(value("interval") * value("probes-down-count"))
             + Duration::from_micros(value("max-delay"))
+    }
+
+    /// Plain keep-alives that go out in a second, both directions of all pairs.
+    pub fn keepalive_rate(&self) -> f64 {
+        2.0 * self.topology.pairs().count() as f64 * 1e3 / self.topology.liveness_value("interval") as f64
     }
 
     /// How long a pair takes to come up again when its ports are: initial-delay and probes-up-count intervals.

@@ -62,6 +62,22 @@ pub enum Procedure {
     Garbage,
     /// The WAN cables of two pairs are swapped.
     Miscabled,
+    /// Nothing breaks for a long time, and nobody is found down.
+    Soak,
+    /// One pair after the other hangs at a random instant.
+    Cuts,
+    /// A core of an appliance hangs.
+    CoreHang,
+    /// An appliance loses much of what it is sent, without and with `hold-down`.
+    Overload,
+    /// The controller is stopped for a while.
+    ControllerFreeze,
+    /// Every appliance stops answering at once.
+    Suspended,
+    /// An appliance answers with keep-alives that are not those that it got.
+    Forgeries,
+    /// An appliance passes keep-alives but does not do its work.
+    Processing,
 }
 
 /// Traffic.
@@ -106,6 +122,14 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("rebalance", include_str!("../scenarios/rebalance.yaml")),
     ("garbage", include_str!("../scenarios/garbage.yaml")),
     ("miscabled", include_str!("../scenarios/miscabled.yaml")),
+    ("soak", include_str!("../scenarios/soak.yaml")),
+    ("cuts", include_str!("../scenarios/cuts.yaml")),
+    ("core-hang", include_str!("../scenarios/core-hang.yaml")),
+    ("overload", include_str!("../scenarios/overload.yaml")),
+    ("controller-freeze", include_str!("../scenarios/controller-freeze.yaml")),
+    ("suspended", include_str!("../scenarios/suspended.yaml")),
+    ("forgeries", include_str!("../scenarios/forgeries.yaml")),
+    ("processing", include_str!("../scenarios/processing.yaml")),
 ];
 
 impl Scenario {

@@ -1,7 +1,8 @@
 //! The balancer's CLI, as an engineer's script uses it, and its answers.
 
+use std::io::Write;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -72,6 +73,9 @@ pub struct Pair {
     /// Frames that came back.
     #[serde(default)]
     pub rx_packets: u64,
+    /// Worker cores that do not answer.
+    #[serde(default)]
+    pub cores_down: Vec<u8>,
 }
 
 impl Balancer {
@@ -113,6 +117,12 @@ impl Counters {
     /// Frames with a verdict, over all reasons.
     pub fn of(&self, verdict: &str) -> u64 {
         self.verdicts.iter().filter(|entry| entry.verdict == verdict).map(|entry| entry.packets).sum()
+    }
+
+    /// Frames with a reason, over all verdicts.
+    pub fn of_reason(&self, reason: &str) -> u64 {
+        let with = |entry: &&Verdict| entry.reason.as_deref() == Some(reason);
+        self.verdicts.iter().filter(with).map(|entry| entry.packets).sum()
     }
 
     /// Sum over all verdicts.
@@ -192,10 +202,81 @@ impl Event {
         clock::from_rfc3339(&self.time).unwrap_or(0)
     }
 
+    /// True where a pair was found down.
+    pub fn is_down(&self) -> bool {
+        self.kind == "pair" && self.after.as_deref() == Some("down")
+    }
+
     /// True for this change of this pair. A subject may be written `unit/pair`.
     pub fn is_pair(&self, pair: &str, after: &str) -> bool {
+        self.is_about(pair) && self.after.as_deref() == Some(after)
+    }
+
+    /// True where it is about this pair.
+    pub fn is_about(&self, pair: &str) -> bool {
         let named = self.subject == pair || self.subject.rsplit(['/', ' ']).next() == Some(pair);
-        self.kind == "pair" && named && self.after.as_deref() == Some(after)
+        self.kind == "pair" && named
+    }
+}
+
+/// One of `show liveness profile-status | json`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct PairLiveness {
+    /// The pair.
+    pub pair: String,
+    /// Keep-alives sent by the LAN port.
+    pub lan_to_wan: Keepalives,
+    /// Keep-alives sent by the WAN port.
+    pub wan_to_lan: Keepalives,
+}
+
+/// Keep-alives, since the pair was configured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Keepalives {
+    /// Sent.
+    pub sent: u64,
+    /// Lost.
+    pub lost: u64,
+    /// Of the lost ones: came back after all.
+    pub late: u64,
+    /// Given up without a verdict.
+    pub voided: u64,
+    /// Came back in time.
+    pub good: u64,
+    /// Came back twice.
+    pub duplicate: u64,
+    /// Of a time long past.
+    pub stale: u64,
+    /// With a wrong tag.
+    pub wrong_tag: u64,
+    /// Of another controller.
+    pub wrong_instance: u64,
+    /// Came back on the port that they left by.
+    pub looped: u64,
+    /// Came back on another pair.
+    pub wrong_pair: u64,
+}
+
+impl Keepalives {
+    /// Of these pairs and both directions.
+    pub fn sum<'p>(status: impl IntoIterator<Item = &'p PairLiveness>) -> Self {
+        let mut sum = Keepalives::default();
+        for one in status.into_iter().flat_map(|pair| [&pair.lan_to_wan, &pair.wan_to_lan]) {
+            sum.sent += one.sent;
+            sum.lost += one.lost;
+            sum.late += one.late;
+            sum.voided += one.voided;
+            sum.good += one.good;
+            sum.duplicate += one.duplicate;
+            sum.stale += one.stale;
+            sum.wrong_tag += one.wrong_tag;
+            sum.wrong_instance += one.wrong_instance;
+            sum.looped += one.looped;
+            sum.wrong_pair += one.wrong_pair;
+        }
+        sum
     }
 }
 
@@ -233,6 +314,39 @@ impl Sluice {
         Err(Error::Sluice {
             command: command.into(),
             reason: format!("{}: {}", output.status, said.join(" ")),
+        })
+    }
+
+    /// Applies some lines of configuration mode.
+    ///
+    /// # Errors
+    /// As [`Sluice::run`].
+    pub fn configure(&self, lines: &[&str]) -> Result<String> {
+        let script = ["configure"]
+            .iter()
+            .chain(lines)
+            .chain(&["apply", "exit", "exit"])
+            .fold(String::new(), |script, line| script + line + "\n");
+        let mut child = Command::new(&self.program)
+            .arg("--socket")
+            .arg(&self.socket)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .doing(|| format!("starting {}", self.program.display()))?;
+        if let Some(mut input) = child.stdin.take() {
+            input.write_all(script.as_bytes()).doing(|| "giving the shell its script".into())?;
+        }
+        let output = child.wait_with_output().doing(|| "waiting for the shell".into())?;
+        let [said, complaints] = [&output.stdout[..], &output.stderr[..]]
+            .map(|part| String::from_utf8_lossy(part).trim().to_string());
+        if output.status.success() {
+            return Ok(said);
+        }
+        Err(Error::Sluice {
+            command: lines.join("; "),
+            reason: format!("{}: {complaints} {said}", output.status),
         })
     }
 

@@ -222,6 +222,9 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("bridge", include_str!("../topologies/bridge.yaml")),
     ("rebalance", include_str!("../topologies/rebalance.yaml")),
     ("fast", include_str!("../topologies/fast.yaml")),
+    ("dense", include_str!("../topologies/dense.yaml")),
+    ("watched", include_str!("../topologies/watched.yaml")),
+    ("overloaded", include_str!("../topologies/overloaded.yaml")),
 ];
 
 impl Topology {

@@ -31,6 +31,25 @@ fn user(leaf: &str, value: Value) -> Vec<(String, Value)> {
     vec![("/sluice:access".into(), json!({"user": [with(user, &format!("/{leaf}"), value)]}))]
 }
 
+fn grpc(value: Value) -> Vec<(String, Value)> {
+    vec![("/sluice:access".into(), json!({"grpc": value}))]
+}
+
+fn probe() -> Value {
+    json!({"source": "10.0.0.1", "destination": "10.0.0.2"})
+}
+
+/// With a port that nothing else uses.
+fn free_port(mut changes: Vec<(String, Value)>) -> Vec<(String, Value)> {
+    changes.insert(0, ("/sluice:port/-".into(), json!({"name": "q0", "number": 65})));
+    changes
+}
+
+/// Headers whose last VLAN id the last link has.
+fn high() -> Vec<(String, Value)> {
+    steering(json!({"mode": "dot1q", "base-vid": 4093}))
+}
+
 fn ports(count: usize) -> Value {
     (0..count).map(|n| json!({"name": format!("q{n}"), "number": 11 + n / 4, "lane": n % 4})).collect()
 }
@@ -96,72 +115,121 @@ fn musts() -> Vec<Case> {
             "lanes-differ-in-speed",
         ),
         case(
-            profile("mode", json!("burst")),
+            profile("reference", json!("ports")),
             &[
-                "liveness profile default mode: \"burst\": is not supported by this version; leave it out or set it to standard",
+                "liveness profile default reference: \"ports\": needs reference-lan-port and reference-wan-port",
             ],
             Must,
-            "not-supported",
+            "needs-reference-ports",
         ),
         case(
-            vec![("/sluice:snmp".to_owned(), json!({"enabled": true}))],
-            &["snmp enabled: \"true\": is not supported by this version; leave it out or set it to false"],
+            free_port(profile("reference-lan-port", json!("q0"))),
+            &["liveness profile default reference-lan-port: \"q0\": has a meaning with reference ports only"],
             Must,
-            "not-supported",
+            "needs-reference",
         ),
         case(
-            vec![("/sluice:prometheus".to_owned(), json!({"enabled": true}))],
+            free_port(profile("reference-wan-port", json!("q0"))),
+            &["liveness profile default reference-wan-port: \"q0\": has a meaning with reference ports only"],
+            Must,
+            "needs-reference",
+        ),
+        case(
+            free_port(
+                [
+                    profile("reference", json!("ports")),
+                    profile("reference-lan-port", json!("q0")),
+                    profile("reference-wan-port", json!("q0")),
+                ]
+                .concat(),
+            ),
             &[
-                "prometheus enabled: \"true\": is not supported by this version; leave it out or set it to false",
+                "liveness profile default reference-wan-port: \"q0\": is the reference's LAN port too; a cable joins two ports",
             ],
             Must,
-            "not-supported",
+            twice,
         ),
         case(
-            vec![("/sluice:logger".to_owned(), json!({"format": "json"}))],
-            &["logger format: \"json\": is not supported by this version; leave it out or set it to text"],
+            profile("hold-down-base", json!(301)),
+            &["liveness profile default hold-down-base: \"301\": is more than hold-down-ceiling"],
             Must,
-            "not-supported",
+            "base-above-ceiling",
         ),
         case(
-            profile("reference", json!("loop")),
+            [steering(json!({"mode": "dot1q"})), profile("probe-cores", json!("on"))].concat(),
             &[
-                "liveness profile default reference: \"loop\": is not supported by this version; leave it out or set it to none",
+                "liveness profile default probe-cores: \"on\": needs steering headers of mode native; dot1q conveys no core",
             ],
             Must,
-            "not-supported",
+            "needs-native",
         ),
         case(
-            profile("hold-down", json!("on")),
+            [high(), profile("ip-probe", probe())].concat(),
             &[
-                "liveness profile default hold-down: \"on\": is not supported by this version; leave it out or set it to off",
+                "liveness profile default ip-probe: needs a VLAN id behind those of the links; choose a lower base-vid",
             ],
             Must,
-            "not-supported",
+            "base-vid-too-high",
         ),
         case(
-            profile("probe-cores", json!("on")),
+            [high(), profile("negative-probe", probe())].concat(),
             &[
-                "liveness profile default probe-cores: \"on\": is not supported by this version; leave it out or set it to off",
+                "liveness profile default negative-probe: needs a VLAN id behind those of the links; choose a lower base-vid",
             ],
             Must,
-            "not-supported",
+            "base-vid-too-high",
         ),
         case(
-            vec![(format!("{unit}/backup"), json!("other"))],
+            profile("ip-probe", json!({"source": "10.0.0.1", "destination": "2001:db8::1"})),
             &[
-                "ecofilter-balancer ecofilter-unit main backup: \"other\": is not supported by this version; leave it out",
+                "liveness profile default ip-probe destination: \"2001:db8::1\": is of another IP version than source",
             ],
             Must,
-            "not-supported",
+            versions,
         ),
         case(
-            vec![(format!("{unit}/shed"), json!(10))],
+            profile("negative-probe", json!({"source": "2001:db8::1", "destination": "10.0.0.1"})),
             &[
-                "ecofilter-balancer ecofilter-unit main shed: \"10\": is not supported by this version; leave it out",
+                "liveness profile default negative-probe destination: \"10.0.0.1\": is of another IP version than source",
             ],
             Must,
-            "not-supported",
+            versions,
+        ),
+        case(
+            vec![(format!("{unit}/backup"), json!("main"))],
+            &["ecofilter-balancer ecofilter-unit main backup: \"main\": a unit is no backup of its own"],
+            Must,
+            "own-backup",
+        ),
+        case(
+            vec![("/sluice:prometheus".into(), json!({"tls": {"certificate": "/etc/c.pem"}}))],
+            &["prometheus tls certificate: \"/etc/c.pem\": needs the key that belongs to it"],
+            Must,
+            "needs-key",
+        ),
+        case(
+            vec![("/sluice:prometheus".into(), json!({"tls": {"key": "/etc/k.pem"}}))],
+            &["prometheus tls key: \"/etc/k.pem\": needs the certificate that belongs to it"],
+            Must,
+            "needs-certificate",
+        ),
+        case(
+            grpc(json!({"tls": {"certificate": "/etc/c.pem"}})),
+            &["access grpc tls certificate: \"/etc/c.pem\": needs the key that belongs to it"],
+            Must,
+            "needs-key",
+        ),
+        case(
+            grpc(json!({"tls": {"key": "/etc/k.pem"}})),
+            &["access grpc tls key: \"/etc/k.pem\": needs the certificate that belongs to it"],
+            Must,
+            "needs-certificate",
+        ),
+        case(
+            grpc(json!({"enabled": true})),
+            &["access grpc enabled: \"true\": needs tls client-ca: a client's certificate says who it is"],
+            Must,
+            "needs-client-ca",
         ),
         case(
             vec![(format!("{unit}/liveness-profile"), json!("fast"))],
@@ -525,8 +593,15 @@ fn pointer(node: &Node) -> String {
 
 /// The example with something in every list and container.
 fn everything() -> Value {
-    let netconf = json!({"enabled": false});
-    with(example(), "/sluice:access", json!({"user": [{"name": "ann", "role": "admin"}], "netconf": netconf}))
+    [
+        ("/sluice:access", json!({"user": [{"name": "ann", "role": "admin"}], "netconf": {}, "grpc": {}})),
+        ("/sluice:prometheus", json!({})),
+        ("/sluice:logger", json!({"event-file": {"path": "/var/log/events"}})),
+        ("/sluice:liveness/profile/0/ip-probe", probe()),
+        ("/sluice:liveness/profile/0/negative-probe", probe()),
+    ]
+    .into_iter()
+    .fold(example(), |tree, (pointer, value)| with(tree, pointer, value))
 }
 
 #[test]

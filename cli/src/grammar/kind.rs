@@ -56,7 +56,8 @@ impl Kind {
                 }
             }
             Kind::File if text.is_empty() => Err("a file needs a name".into()),
-            Kind::File | Kind::Text => Ok(Argument::Text(text.into())),
+            Kind::Beginning(_) if text.is_empty() => Err("every name begins with nothing".into()),
+            Kind::File | Kind::Text | Kind::Beginning(_) => Ok(Argument::Text(text.into())),
             Kind::Pattern => Regex::new(text).map(Argument::Pattern).map_err(|error| {
                 let error = error.to_string();
                 let reason = error.lines().last().unwrap_or_default().trim();
@@ -73,7 +74,9 @@ impl Kind {
         names: &dyn Names,
     ) -> Vec<(String, Option<String>)> {
         match self {
-            Kind::Name(source) => names.names(*source, args).into_iter().map(|name| (name, None)).collect(),
+            Kind::Name(source) | Kind::Beginning(source) => {
+                names.names(*source, args).into_iter().map(|name| (name, None)).collect()
+            }
             Kind::Protocol => PROTOCOLS
                 .iter()
                 .map(|(name, number, help)| (String::from(*name), Some(format!("{help}, {number}"))))

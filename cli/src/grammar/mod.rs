@@ -67,6 +67,8 @@ pub enum Kind {
         /// Largest.
         max: u64,
     },
+    /// The beginning of such a name; any text.
+    Beginning(Source),
     /// An IPv4 or IPv6 address.
     Address,
     /// An IP protocol by number or by one of [`PROTOCOLS`].
@@ -98,6 +100,8 @@ pub enum Source {
     Links,
     /// Pairs of the unit that was given.
     Pairs,
+    /// What events of late are about.
+    Subjects,
 }
 
 /// What can follow a node.
@@ -157,7 +161,7 @@ pub enum Run {
     PingPair,
     /// New events as they come.
     MonitorEvents,
-    /// The balancer's screen once a second.
+    /// The balancer as it is, on the whole screen.
     MonitorBalancer,
     /// Says what the words after it mean; they are those of the same table.
     Help,
@@ -396,7 +400,7 @@ impl Run {
     /// Its output can be filtered.
     fn filters(&self) -> bool {
         match self {
-            Run::MonitorBalancer | Run::Exit => false,
+            Run::Exit => false,
             Run::Configure(action) => {
                 matches!(action, Action::Dir | Action::Apply | Action::Load(_))
             }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use api::{
     Applied, Balancer, ConfigHash, DirectionLiveness, Drops, Event, Flow, Link, Lookup, NamedVerdicts, Pair,
-    PairLiveness, Port, SideCounts, Target, Unit, UnitMode, VerdictCount, Version,
+    PairLiveness, Port, Severity, SideCounts, Target, Unit, UnitMode, VerdictCount, Version,
 };
 use serde_json::Value;
 
@@ -497,10 +497,10 @@ pub fn drops(drops: &Drops, style: Style) -> String {
 
 /// A line of `show events` and `monitor events`.
 pub fn event(event: &Event, style: Style) -> String {
-    let tone = match event.severity.as_str() {
-        "warning" => Tone::Warning,
-        "error" => Tone::Bad,
-        _ => Tone::Plain,
+    let tone = match event.severity {
+        Severity::Warning => Tone::Warning,
+        Severity::Error => Tone::Bad,
+        Severity::Info => Tone::Plain,
     };
     let mut line = format!(
         "{} {} {} {}",

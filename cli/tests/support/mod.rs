@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file is a crate that uses a part")]
 
 pub mod device;
+pub mod glass;
 pub mod operator;
 pub mod sample;
 pub mod terminal;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use api::{Event, Request, Response};
+use api::{Event, NewEvents, Request, Response};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -225,11 +226,21 @@ fn answer(request: &Request, events: &[Event], asked: u64) -> Option<Response> {
             or_refused(named(&pairs, profile.as_ref(), |p| &p.profile, "liveness profile"))
         }
         Request::ShowDrops => ok(sample::drops()),
-        Request::ShowEvents { after, last } => {
+        Request::ShowEvents { after, last, filter } => {
+            let mut all = sample::events();
+            all.extend_from_slice(events);
+            all.retain(|event| event.id > *after && filter.admits(event));
+            ok(&all[last.map_or(0, |last| all.len().saturating_sub(last))..])
+        }
+        Request::FollowEvents { after, filter } => {
             let mut all = sample::events();
             all.extend_from_slice(events);
             all.retain(|event| event.id > *after);
-            ok(&all[last.map_or(0, |last| all.len().saturating_sub(last))..])
+            let newest = all.last().map_or(*after, |event| event.id);
+            // Ids without an event are events that were forgotten.
+            let missed = all.first().map_or(0, |event| event.id - after - 1);
+            all.retain(|event| filter.admits(event));
+            ok(NewEvents { events: all, newest, missed })
         }
         Request::ShowConfiguration => ok(sample::configuration()),
         // Asked when a test wants to see what happens while there is no answer.

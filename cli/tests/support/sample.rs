@@ -1,10 +1,14 @@
 //! Fixed answers.
 
 use api::{
-    Applied, Balancer, ConfigHash, Count, DirectionLiveness, Drops, Event, Flow, Link, Lookup, NamedVerdicts,
-    Pair, PairLiveness, Port, SideCounts, TableUsage, Target, Unit, UnitHash, UnitMode, VerdictCount,
-    Version,
+    Applied, Balancer, ConfigHash, Count, DirectionLiveness, Drops, Event, EventKind, Flow, Link, Lookup,
+    NamedVerdicts, Pair, PairLiveness, Port, Severity, SideCounts, TableUsage, Target, Unit, UnitHash,
+    UnitMode, VerdictCount, Version,
 };
+use std::time::{Duration, SystemTime};
+
+use api::NewEvents;
+use cli::screen::Reading;
 use serde_json::{Value, json};
 
 pub const HASH: &str = "0f1e2d3c4b5a69788796a5b4c3d2e1f0";
@@ -32,6 +36,8 @@ pub fn ports(pairs: usize) -> Vec<Port> {
         description: None,
         role: (id != 1).then(|| format!("pair f{pair} {side}")),
         carrier: [Some(true), Some(false), None][id.min(2)],
+        flaps: 0,
+        last_change: None,
         rx: Count { packets: 1_234_567_890_123, bytes: 987_654_321_098_765 },
         tx: Count { packets: id as u64, bytes: 64 * id as u64 },
     };
@@ -86,6 +92,11 @@ pub fn pairs(count: usize) -> Vec<Pair> {
                 name: format!("f{}-{}", index / 8 + 1, index % 8 + 1),
                 state: if down { "down".into() } else { "up".into() },
                 role: "active".into(),
+                admin: "up".into(),
+                weight_auto: false,
+                hold: None,
+                cores_down: Vec::new(),
+                cost_ns: None,
                 weight: 1,
                 lan_port: format!("p{}-0", index + 1),
                 wan_port: format!("p{}-1", index + 1),
@@ -104,6 +115,8 @@ pub fn pairs(count: usize) -> Vec<Pair> {
                 tx_bytes: 1_234_567_890_000,
                 rx_packets: 1_234_000_000,
                 rx_bytes: 1_234_000_000_000,
+                up: Some(Count { packets: 1_000_000_000, bytes: 1_000_000_000_000 }),
+                down: Some(Count { packets: 234_567_890, bytes: 234_567_890_000 }),
                 lan_to_wan_ns: (!down).then_some(123_456),
                 wan_to_lan_ns: (!down).then_some(98_765),
             }
@@ -116,6 +129,11 @@ pub fn unit(name: &str, count: usize) -> Unit {
         name: name.into(),
         state: "up".into(),
         mode: UnitMode::Auto,
+        last_change: None,
+        flaps: 0,
+        backup: None,
+        served_by: None,
+        shed: 0,
         reason: "enough pairs are up".into(),
         cores: 17,
         buckets: 8192,
@@ -137,6 +155,7 @@ pub fn balancer(count: usize) -> Balancer {
         config_hash: HASH[..16].into(),
         data_plane: "primary".into(),
         data_plane_reason: None,
+        references: Vec::new(),
         liveness_suspended: false,
         units: vec![unit("main", count)],
     }
@@ -218,6 +237,11 @@ pub fn liveness(count: usize) -> Vec<PairLiveness> {
             flaps: pair.flaps,
             last_reason: pair.last_reason,
             last_change: pair.last_change,
+            hold: None,
+            cost_ns: None,
+            cores: Vec::new(),
+            ip_probe: None,
+            negative_probe: None,
             lan_to_wan: direction(pair.flaps * 6),
             wan_to_lan: direction(0),
         })
@@ -253,8 +277,8 @@ pub fn event(id: u64, subject: &str, before: &str, after: &str) -> Event {
         id,
         time: "2026-11-30T00:36:01.123456Z".into(),
         monotonic_ns: 5_000_000_000,
-        severity: "warning".into(),
-        kind: "pair".into(),
+        severity: Severity::Warning,
+        kind: EventKind::Pair,
         subject: subject.into(),
         before: Some(before.into()),
         after: Some(after.into()),
@@ -266,8 +290,8 @@ pub fn event(id: u64, subject: &str, before: &str, after: &str) -> Event {
 
 pub fn events() -> Vec<Event> {
     let applied = Event {
-        severity: "info".into(),
-        kind: "configuration".into(),
+        severity: Severity::Info,
+        kind: EventKind::Configuration,
         before: None,
         after: None,
         reason: "applied".into(),
@@ -275,8 +299,11 @@ pub fn events() -> Vec<Event> {
         data_plane_ns: None,
         ..event(7, "site.json", "", "")
     };
-    let lost =
-        Event { severity: "error".into(), kind: "target".into(), ..event(9, "embedded", "primary", "lost") };
+    let lost = Event {
+        severity: Severity::Error,
+        kind: EventKind::Target,
+        ..event(9, "embedded", "primary", "lost")
+    };
     vec![applied, event(8, "f1-2", "up", "down"), lost]
 }
 
@@ -330,5 +357,44 @@ pub fn applied() -> Applied {
         warnings: vec!["link2 has no rule".into()],
         changes: 4,
         confirmed: false,
+    }
+}
+
+/// What sluiced says in a second of the watching: every pair goes on at its own pace, and half the frames of the
+/// last are bypassed.
+pub fn reading(pairs: usize, second: u64) -> Reading {
+    let mut balancer = balancer(pairs);
+    for (number, pair) in (1..).zip(&mut balancer.units[0].pairs) {
+        // Sample pairs never stand still for long.
+        let wave = (second * 7 + number * 13) % 40;
+        let go = |count: &mut u64, rate: u64| *count += rate * second;
+        if let (Some(up), Some(down)) = (&mut pair.up, &mut pair.down) {
+            go(&mut up.packets, 1_000 * number);
+            go(&mut up.bytes, 1_000 * number * 800);
+            go(&mut down.packets, 250 * number);
+            go(&mut down.bytes, 250 * number * 100);
+        }
+        go(&mut pair.tx_packets, 1_250 * number);
+        go(&mut pair.tx_bytes, 1_000 * number * 800 + 250 * number * 100);
+        go(&mut pair.rx_packets, 1_200 * number);
+        go(&mut pair.rx_bytes, 1_200 * number * 650);
+        pair.lan_to_wan_ns = pair.lan_to_wan_ns.map(|delay| delay + wave * 10_000);
+    }
+    let mut drops = drops();
+    drops.frames_in += 100_000 * second;
+    for verdict in &mut drops.verdicts {
+        let rate = match verdict.verdict.as_str() {
+            "bypass" => 20,
+            "drop" => 0,
+            _ => 50_000,
+        };
+        verdict.packets += rate * second;
+    }
+    Reading {
+        at: Duration::from_millis(1000 * second + 20),
+        time: SystemTime::UNIX_EPOCH + Duration::from_secs(1_796_000_000 + second),
+        balancer,
+        drops,
+        news: NewEvents { events: if second == 0 { events() } else { vec![] }, newest: 9, missed: 0 },
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
+use super::glass::Glass;
 use super::{DEADLINE, eventually};
 
 /// A program at a terminal, its keys and its screen.
@@ -77,6 +79,18 @@ impl Terminal {
         }
     }
 
+    /// Waits until the screen is as wanted.
+    pub fn watch(&mut self, glass: &mut Glass, what: &str, wanted: impl Fn(&Glass) -> bool) {
+        let end = Instant::now() + DEADLINE;
+        glass.write(&std::mem::take(&mut self.seen));
+        while !wanted(glass) {
+            match self.output.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(bytes) => glass.write(&String::from_utf8_lossy(&bytes)),
+                Err(error) => panic!("{what}: not in time ({error}); on the screen:\n{}", glass.text()),
+            }
+        }
+    }
+
     /// Presses a key, again where nothing comes of it, until a text is on the screen.
     pub fn press_until(&mut self, key: &str, text: &str) -> String {
         let end = Instant::now() + DEADLINE;
@@ -92,9 +106,11 @@ impl Terminal {
         self.see(text)
     }
 
+    /// The exit status, as a shell has it.
     pub fn leave(mut self) -> i32 {
         eventually("sluice ends", || self.child.try_wait().unwrap().is_some());
-        self.child.wait().unwrap().code().unwrap()
+        let status = self.child.wait().unwrap();
+        status.code().unwrap_or_else(|| 128 + status.signal().unwrap())
     }
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use api::Severity;
 use site::Site;
 use tree::Tree;
 use yang::Yang;
@@ -31,7 +32,7 @@ pub struct Beginning {
     /// Of the newest revision.
     pub site: Arc<Site>,
     /// What there is to tell, with its severity.
-    pub news: Vec<(&'static str, String)>,
+    pub news: Vec<(Severity, String)>,
     /// Why a device that has links is left alone until something is applied.
     pub held: Option<String>,
 }
@@ -70,7 +71,7 @@ impl Beginning {
                 held = Some(format!(
                     "{reason}, but the data plane has links; it is left as it is until a configuration is applied"
                 ));
-                news.push(("warning", reason));
+                news.push((Severity::Warning, reason));
                 "{}".to_owned()
             }
             Err(error) => return Err(fault(error.to_string())),
@@ -82,7 +83,7 @@ impl Beginning {
             Ok((tree, site))
         };
         let (mut journal, found) = Journal::open(&state_dir.join("history"), schema, &digest(&text))?;
-        news.extend(found.unreadable.into_iter().map(|reason| ("error", reason)));
+        news.extend(found.unreadable.into_iter().map(|reason| (Severity::Error, reason)));
         let mut revisions = found.revisions;
         if let Some(newest) = revisions.last().filter(|_| found.resume) {
             match site_from_nothing(yang, &newest.tree) {
@@ -92,7 +93,7 @@ impl Beginning {
                             "what was applied over {} is in force, until that file changes or the machine starts again",
                             startup.display()
                         );
-                        news.push(("info", reason));
+                        news.push((Severity::Info, reason));
                     }
                     return Ok(Beginning {
                         startup,
@@ -104,7 +105,10 @@ impl Beginning {
                     });
                 }
                 Err(invalid) => {
-                    news.push(("error", format!("what was applied last is not usable any more: {invalid}")));
+                    news.push((
+                        Severity::Error,
+                        format!("what was applied last is not usable any more: {invalid}"),
+                    ));
                 }
             }
         }
@@ -127,7 +131,7 @@ impl Beginning {
         // A full disk is no reason not to forward.
         if let Err(error) = kept.and_then(|()| journal.saved(&revision, &digest(&text))) {
             news.push((
-                "error",
+                Severity::Error,
                 format!("{error}; what is applied is in force, but a restart would not find it"),
             ));
         }

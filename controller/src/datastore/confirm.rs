@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use api::{EventKind, Severity};
 use tokio::task::AbortHandle;
 
 use super::journal::{Journal, Unconfirmed};
@@ -142,7 +143,7 @@ impl Datastores {
         self.known().pending = None;
         self.audit.record(who, "confirm", None, Ok(()));
         let reason = format!("confirmed by {} ({})", who.user, who.origin);
-        self.events.log(News::now("info", "configuration", "running", reason));
+        self.events.log(News::now(Severity::Info, EventKind::Configuration, "running", reason));
         Ok(())
     }
 
@@ -169,7 +170,7 @@ impl Datastores {
                 let Some(before) = self.known().revisions.of_sequence(pending.unconfirmed.back_to) else {
                     self.known().pending = None;
                     let reason = "the configuration to roll back to is not kept any more";
-                    self.events.log(News::now("error", "configuration", "running", reason));
+                    self.events.log(News::now(Severity::Error, EventKind::Configuration, "running", reason));
                     return;
                 };
                 let options = Options {
@@ -181,7 +182,12 @@ impl Datastores {
             match result {
                 Ok(_) => {
                     let reason = format!("rolled back: {reason}");
-                    self.events.log(News::now("warning", "configuration", "running", reason));
+                    self.events.log(News::now(
+                        Severity::Warning,
+                        EventKind::Configuration,
+                        "running",
+                        reason,
+                    ));
                     return;
                 }
                 Err(ApplyError::Ending) => return,

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use api::Format;
+use api::{EventKind, Format, Severity};
 use netconf::Datastore;
 use tree::{Defaults, Schema, Tree, json, set_lines, xml};
 
@@ -136,7 +136,8 @@ impl Datastores {
     pub async fn reload(self: &Arc<Self>, who: &Who) -> Result<(), ApplyError> {
         let result = self.try_reload(who).await;
         if let Err(error) = &result {
-            let mut news = News::now("error", "configuration", "running", "refused, nothing changed");
+            let mut news =
+                News::now(Severity::Error, EventKind::Configuration, "running", "refused, nothing changed");
             news.detail = Some(format!("{}: {error}", self.startup.display()));
             self.events.log(news);
         }

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use api::Applied;
+use api::{Applied, EventKind, Severity};
 use netconf::{Datastore, Locks};
 use site::Site;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -419,7 +419,12 @@ impl Datastores {
         // The tables are changed already: a full disk is no reason to take that back, but it is told.
         if let Err(error) = tokio::task::block_in_place(|| journal.change(&running, &after)) {
             applied.warnings.push(format!("it is in force, but a restart would not find it: {error}"));
-            self.events.log(News::now("error", "configuration", "running", error.to_string()));
+            self.events.log(News::now(
+                Severity::Error,
+                EventKind::Configuration,
+                "running",
+                error.to_string(),
+            ));
         }
         {
             let mut known = self.known();

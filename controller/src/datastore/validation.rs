@@ -128,7 +128,35 @@ fn check(yang: &Yang, tree: &Tree) -> Result<(), Invalid> {
     if !faults.is_empty() {
         return Err(Invalid::Model(faults));
     }
-    yang.validate(&json::write(tree, &Path::default(), Defaults::Explicit)).map_err(Invalid::Model)
+    yang.validate(&json::write(tree, &Path::default(), Defaults::Explicit)).map_err(Invalid::Model)?;
+    let faults = unreadable_keys(tree);
+    if faults.is_empty() { Ok(()) } else { Err(Invalid::Model(faults)) }
+}
+
+/// Keys of users that look like keys and are none: whoever has one would stay outside.
+fn unreadable_keys(tree: &Tree) -> Vec<yang::Fault> {
+    let schema = tree.schema();
+    let Some(users) = path_to(schema, &["access", "user"]) else { return Vec::new() };
+    let (Some(node), Some(parent)) = (users.node(), users.parent()) else { return Vec::new() };
+    let Some(leaf) = schema.child(Some(node), "ssh-key") else { return Vec::new() };
+    let mut faults = Vec::new();
+    for (keys, _) in tree.entries(&users) {
+        let at = parent.step(node, keys.clone()).child(leaf.id);
+        for line in json::value(tree, &at).as_array().into_iter().flatten().filter_map(|line| line.as_str()) {
+            if let Err(reason) = netconf::credentials::check_key(line) {
+                faults.push(yang::Fault {
+                    path: at.words(schema),
+                    instance: at.xpath(schema),
+                    at: at.clone(),
+                    value: Some(line.to_owned()),
+                    message: format!("is no public key as in authorized_keys ({reason})"),
+                    app_tag: None,
+                    kind: yang::FaultKind::Pattern,
+                });
+            }
+        }
+    }
+    faults
 }
 
 /// Lists with more entries than the modules allow.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::Applied;
+use api::{Applied, EventKind, Severity};
 use dataplane::{LinkIndex, PairId};
 use site::{Ids, PairName, Site, UnitForwarding};
 use swpipe::run::PortSpec;
@@ -30,19 +30,20 @@ impl<T: Target> Engine<T> {
         standing: &watch::Receiver<Standing>,
     ) -> Result<Applied, EngineError> {
         let result = self.try_apply(site, standing).await;
-        let news = |severity, reason| News::now(severity, "configuration", "running", reason);
+        let news = |severity, reason| News::now(severity, EventKind::Configuration, "running", reason);
         match &result {
             Ok(applied) => {
                 let Applied { inserted, modified, deleted, .. } = applied;
                 self.events.log(news(
-                    "info",
+                    Severity::Info,
                     format!(
                         "applied from {origin}: {inserted} inserted, {modified} modified, {deleted} deleted"
                     ),
                 ));
             }
             Err(error) => {
-                self.events.log(news("error", format!("refused from {origin}, nothing changed: {error}")));
+                self.events
+                    .log(news(Severity::Error, format!("refused from {origin}, nothing changed: {error}")));
             }
         }
         result
@@ -158,18 +159,22 @@ impl<T: Target> Engine<T> {
         if let Err(error) = self.state_dir.save(&self.kept) {
             // The tables are changed already; a restart would find the file's configuration.
             warnings.push(format!("it is in force, but a restart would not find it: {error}"));
-            self.events.log(News::now("error", "configuration", "running", error.to_string()));
+            self.events.log(News::now(
+                Severity::Error,
+                EventKind::Configuration,
+                "running",
+                error.to_string(),
+            ));
         }
         if !recabled.is_empty() {
             // Taken out first, so that they start afresh.
-            let (mut units, ports) =
-                supervised(&self.site, &self.ids, &self.kept.unit_modes, &self.condition.up)?;
-            for unit in &mut units {
+            let mut measured = supervised(&self.site, &self.ids, &self.kept.unit_modes, &self.condition.up)?;
+            for unit in &mut measured.units {
                 unit.pairs.retain(|pair| {
                     !self.pair_name(PairId(pair.key.0)).is_some_and(|name| recabled.contains(&name))
                 });
             }
-            self.keepalives.tell(LivenessCommand::Configure { units, ports })?;
+            self.keepalives.tell(LivenessCommand::Configure(Box::new(measured)))?;
         }
         self.measure(&self.site.clone(), &self.ids.clone(), &self.condition.up.clone())?;
         if let Err(error) = self.settle().await {

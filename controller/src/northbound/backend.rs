@@ -1,9 +1,10 @@
 //! NETCONF's side of the datastores: sessions, candidates, commits, RPCs, and where the server listens.
 
 use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use api::{LookupQuery, Request, Response, UnitMode};
+use api::{LookupQuery, Request, Response, Severity, UnitMode};
 use netconf::{
     Access as Needed, Action, Backend, Caller, Commit, Credentials, Datastore, Ending, ErrorPath, Login,
     Module, Notification, Pending, Refusal, RpcError, Tag,
@@ -17,6 +18,7 @@ use crate::datastore::{ApplyError, Datastores, Invalid, Options, Who};
 use crate::session::Session;
 use crate::show::Desk;
 use crate::target::Target;
+use crate::telemetry::Telemetry;
 
 /// Notifications that a slow subscriber may be behind.
 const BEHIND: usize = 1024;
@@ -24,16 +26,18 @@ const BEHIND: usize = 1024;
 /// The backend of the NETCONF server.
 pub struct Northbound<T> {
     desk: Arc<Desk<T>>,
+    telemetry: Telemetry<T>,
     sessions: Mutex<HashMap<u32, Session>>,
     notifications: broadcast::Sender<Notification>,
 }
 
 impl<T: Target> Northbound<T> {
-    /// For a desk that answers.
+    /// For a desk that answers, and what it reads.
     #[must_use]
-    pub fn new(desk: Arc<Desk<T>>) -> Arc<Self> {
+    pub fn new(desk: Arc<Desk<T>>, telemetry: Telemetry<T>) -> Arc<Self> {
         Arc::new(Northbound {
             desk,
+            telemetry,
             sessions: Mutex::default(),
             notifications: broadcast::Sender::new(BEHIND),
         })
@@ -179,10 +183,17 @@ impl<T: Target> Backend for Northbound<T> {
         access::permit(&caller.user, role.min(caller.role), needed).map_err(|denied| denied.to_string())
     }
 
+    fn turned_away(&self, user: &str, from: IpAddr, method: &str) {
+        let reason = format!("NETCONF login by {method} from {from} refused");
+        self.desk.access_event(Severity::Warning, user, reason);
+    }
+
     async fn open(&self, login: &Login) -> Result<u32, String> {
         let session = Session::new(login.user.clone(), login.role, &format!("netconf {}", login.from));
         let number = session.who.session;
         self.desk.audit.record(&session.who, "login", None, Ok(()));
+        let reason = format!("NETCONF login from {}, session {number}", login.from);
+        self.desk.access_event(Severity::Info, &login.user, reason);
         self.put_back(session);
         Ok(number)
     }
@@ -192,6 +203,8 @@ impl<T: Target> Backend for Northbound<T> {
         if let Some(session) = session {
             self.datastores().session_ended(&session.who).await;
             self.desk.audit.record(&session.who, "logout", Some(&ending.to_string()), Ok(()));
+            let reason = format!("NETCONF session {} ended: {ending}", caller.session);
+            self.desk.access_event(Severity::Info, &session.who.user, reason);
         }
     }
 
@@ -216,7 +229,7 @@ impl<T: Target> Backend for Northbound<T> {
 
     async fn read_state(&self, caller: &Caller) -> Result<Tree, Refusal> {
         let schema = self.datastores().schema();
-        let state = self.desk.state(schema).await;
+        let state = self.telemetry.state(schema).await;
         let state =
             state.map_err(|error| Refusal::from(RpcError::new(Tag::OperationFailed, error.to_string())))?;
         let mut tree = access::visible(&self.datastores().running().tree, caller.role);

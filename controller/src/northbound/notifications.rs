@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use api::Event;
+use api::{Event, EventKind};
 use netconf::Notification;
 use serde_json::{Map, Value, json};
 use tokio::sync::broadcast;
@@ -61,20 +61,20 @@ fn common(event: &Event) -> Map<String, Value> {
 
 fn of_event(event: &Event) -> Option<(&'static str, Map<String, Value>)> {
     let mut body = common(event);
-    let name = match event.kind.as_str() {
-        "pair" => {
+    let name = match event.kind {
+        EventKind::Pair => {
             event.after.as_ref()?;
             let (unit, pair) = event.subject.split_once('/')?;
             body.insert("unit".to_owned(), unit.into());
             body.insert("pair".to_owned(), pair.into());
             "pair-state-change"
         }
-        "unit" => {
+        EventKind::Unit => {
             event.after.as_ref()?;
             body.insert("unit".to_owned(), event.subject.clone().into());
             "unit-state-change"
         }
-        "mode" => {
+        EventKind::Mode => {
             body.insert("unit".to_owned(), event.subject.clone().into());
             body.insert("mode".to_owned(), event.after.clone()?.into());
             "manual-bypass"

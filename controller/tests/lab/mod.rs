@@ -23,7 +23,7 @@ use controller::show::{Desk, Rates};
 use controller::state_dir::{Kept, StateDir};
 use controller::target::{Chaos, PacketIn, Standing, Target, TargetError};
 use dataplane::entry::{Entry, P4Id, Update};
-use dataplane::tables::{PairForwarding, TableEntry};
+use dataplane::tables::{Family, PairForwarding, TableEntry};
 use dataplane::target::{SWPIPE, TargetProfile};
 use dataplane::{PortId, keepalive};
 use site::Site;
@@ -44,6 +44,10 @@ pub(crate) struct Plane {
     pub(crate) updates: AtomicUsize,
     /// Name of entries that are not taken.
     refused: Mutex<Option<String>>,
+    /// Readings of counters begun.
+    pub(crate) readings: AtomicUsize,
+    /// Readings of counters wait.
+    slow: watch::Sender<bool>,
 }
 
 impl Plane {
@@ -63,6 +67,8 @@ impl Plane {
             writes: AtomicUsize::new(0),
             updates: AtomicUsize::new(0),
             refused: Mutex::default(),
+            readings: AtomicUsize::new(0),
+            slow: watch::channel(false).0,
         };
         (Arc::new(plane), received)
     }
@@ -89,6 +95,11 @@ impl Plane {
     /// Takes no entry of this name from now on; `None` for all.
     pub(crate) fn refuse(&self, name: Option<&str>) {
         *self.refused.lock().unwrap() = name.map(str::to_owned);
+    }
+
+    /// Whether readings of counters wait until they may go on.
+    pub(crate) fn hold_readings(&self, hold: bool) {
+        self.slow.send_replace(hold);
     }
 
     pub(crate) fn lose(&self) {
@@ -176,13 +187,17 @@ impl Target for Shared {
 
     async fn counters(&self, cells: Vec<(P4Id, usize)>) -> Result<Vec<Count>, TargetError> {
         self.0.gone()?;
+        self.0.readings.fetch_add(1, Ordering::SeqCst);
+        let _ = self.0.slow.subscribe().wait_for(|slow| !slow).await;
         let counters = self.0.device.counters();
         Ok(cells.into_iter().map(|(array, index)| counters.read(Place::Array(array, index))).collect())
     }
 
     async fn rule_counters(&self) -> Result<Vec<(Entry, Count)>, TargetError> {
         self.0.gone()?;
-        Ok(Vec::new())
+        let (rows, counters) = (self.0.device.rows(), self.0.device.counters());
+        let rules = Family::BOTH.into_iter().flat_map(|family| rows.of(Some(family.table())));
+        Ok(rules.map(|rule| (rule.entry(), counters.read(Place::Rule(rule.slot())))).collect())
     }
 
     async fn send(&self, port: PortId, mut frame: Vec<u8>) -> Result<(), TargetError> {
@@ -239,7 +254,7 @@ impl Lab {
         std::fs::write(&config_file, text).unwrap();
         let yang = Arc::new(yang::Yang::load().unwrap());
         let target = Arc::new(Chaos::new(Shared(plane.clone()), chaos));
-        let events = Arc::new(Events::open(1, None).unwrap());
+        let events = Arc::new(Events::new(1));
         let (keepalives, changes) = Keepalives::start(target.clone(), packets).unwrap();
         // The engine of a lab before this one may still be ending.
         let deadline = Instant::now() + Duration::from_secs(10);
@@ -314,7 +329,7 @@ impl Lab {
     }
 
     pub(crate) fn events(&self) -> Vec<Event> {
-        self.desk.events.list(0, None)
+        self.desk.events.list(0, None, &api::EventFilter::default())
     }
 
     /// Waits until the condition holds, ten seconds at most.
@@ -355,9 +370,9 @@ pub(crate) fn site_text(pairs: usize, unit: &str, flows: &str) -> String {
     ];
     let mut list = Vec::new();
     for pair in 0..pairs {
-        let number = pair + 2;
-        ports.push(format!(r#"{{"name": "pl{pair}", "number": {number}, "lane": 0}}"#));
-        ports.push(format!(r#"{{"name": "pw{pair}", "number": {number}, "lane": 1}}"#));
+        let (number, lane) = (pair % 64 + 2, pair / 64 * 2);
+        ports.push(format!(r#"{{"name": "pl{pair}", "number": {number}, "lane": {lane}}}"#));
+        ports.push(format!(r#"{{"name": "pw{pair}", "number": {number}, "lane": {}}}"#, lane + 1));
         list.push(format!(r#"{{"name": "p{pair}", "lan-port": "pl{pair}", "wan-port": "pw{pair}"}}"#));
     }
     format!(

@@ -76,7 +76,9 @@ impl Daemon {
     }
 
     pub(crate) fn events(&self) -> String {
-        self.ask(&Request::ShowEvents { after: 0, last: None }).unwrap().to_string()
+        self.ask(&Request::ShowEvents { after: 0, last: None, filter: api::EventFilter::default() })
+            .unwrap()
+            .to_string()
     }
 }
 

@@ -141,14 +141,7 @@ fn removed_pairs_lose_their_statistics_at_once_and_never_reuse_a_sequence_number
     rig.supervision.configure(&[], rig.now).unwrap();
     assert_eq!(rig.supervision.pairs().count(), 0);
     assert_eq!(rig.supervision.next_deadline(), None);
-    let gone = rig.supervision.probe_received(
-        PairKey(0),
-        Direction::LanToWan,
-        last.sequence,
-        rig.now,
-        rig.now,
-        rig.now,
-    );
+    let gone = rig.supervision.probe_received(last, rig.now, rig.now, rig.now);
     assert_eq!(gone, Err(UnknownPair(PairKey(0))));
 
     rig.supervision.configure(&config, rig.now).unwrap();

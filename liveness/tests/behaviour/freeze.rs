@@ -1,6 +1,6 @@
 //! The process stands still for a while; that is not the appliances' fault.
 
-use liveness::{Direction, Nanos, PairKey, PairState, Profile, SuspicionChange};
+use liveness::{Direction, Nanos, PairKey, PairState, Probe, Profile, SuspicionChange};
 
 use crate::rig::{Rig, ms, profile, unit, us};
 
@@ -131,7 +131,7 @@ fn keep_alives_that_could_not_be_sent_are_voided() {
         rig.run_for(ms(100));
         let probe = rig.sent.last().unwrap().1;
         for direction in Direction::BOTH {
-            rig.supervision.probe_unsent(probe.pair, direction, probe.sequence).unwrap();
+            rig.supervision.probe_unsent(Probe { direction, ..probe }).unwrap();
         }
     }
     assert_eq!(rig.state(0), PairState::Up);
@@ -139,7 +139,7 @@ fn keep_alives_that_could_not_be_sent_are_voided() {
     // Too late to take back: it is lost already, or good.
     rig.run_for(ms(201));
     let [.., first, _, _, _] = rig.sent[..] else { panic!("sent too few") };
-    rig.supervision.probe_unsent(first.1.pair, first.1.direction, first.1.sequence).unwrap();
+    rig.supervision.probe_unsent(first.1).unwrap();
     assert_eq!((lost(&rig), voided(&rig)), (1, 30));
 }
 
@@ -152,4 +152,43 @@ fn the_time_of_a_frozen_start_is_not_made_up_for() {
     rig.run_for(ms(1_000) + us(300));
     assert!(rig.supervision.pairs().all(|pair| pair.state == PairState::Up));
     assert!(rig.supervision.next_deadline().unwrap() > Nanos::ZERO);
+}
+
+/// Everything that can be asked, of pairs of which one is held.
+#[test]
+fn two_seconds_of_standstill_flip_nothing_of_any_kind() {
+    for (first, base_ms) in [(true, 60_000), (false, 60_000), (true, 2_500), (false, 2_500)] {
+        let all = profile(|p| {
+            p.probes_down_count = 1;
+            p.max_delay_us = Some(95_000);
+            p.probe_cores = true;
+            p.ip = true;
+            p.negative = true;
+            p.reference = Some(liveness::ReferenceKey(1));
+            p.hold_down = Some(liveness::HoldDown { base_ms, ..liveness::HoldDown::default() });
+        });
+        let mut config = unit(all, 4);
+        config.cores = 8;
+        let mut rig = Rig::all_up(&[config]);
+        rig.lose(|probe| probe.pair == PairKey(3));
+        rig.run_for(ms(150));
+        rig.wire = Box::new(|probe, _| match crate::rig::healthy(probe)[..] {
+            [] => vec![],
+            _ => vec![ms(90)],
+        });
+        rig.run_for(ms(1_000));
+        assert_eq!(rig.state(3), PairState::Held);
+        rig.events.clear();
+        rig.freeze_for(ms(2_000));
+        if first {
+            rig.poll();
+        }
+        rig.turn();
+        rig.run_for(ms(5_000));
+        let flipped: Vec<_> = rig.pair_transitions().into_iter().filter(|t| t.pair != PairKey(3)).collect();
+        assert_eq!(flipped, []);
+        assert_eq!((rig.core_transitions(), rig.suspicion_changes()), (vec![], vec![]));
+        let expected = if base_ms == 2_500 { PairState::Up } else { PairState::Held };
+        assert_eq!(rig.state(3), expected, "the hold goes on, or its trial succeeds: {:?}", rig.events);
+    }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use liveness::{
-    Admin, Direction, Event, Initial, PairConfig, PairKey, PairState, Rejection, Role, Side, UnitConfig,
-    UnitKey, UnitMode, UnitState,
+    Admin, Direction, Event, HoldDown, Initial, PairConfig, PairKey, PairState, ProbeMode, ReferenceKey,
+    Rejection, Role, Side, UnitConfig, UnitKey, UnitMode, UnitState,
 };
 use proptest::prelude::*;
 
@@ -22,6 +22,13 @@ fn random_units(dice: &mut Dice) -> Vec<UnitConfig> {
                 p.initial_delay_ms = 50;
                 p.active_pairs = 1 + dice.below(3) as u16;
                 p.suspend_limit_ms = [0, 300][dice.below(2) as usize];
+                p.mode = [ProbeMode::Standard, ProbeMode::Burst][dice.below(2) as usize];
+                let rule = HoldDown { window_ms: 5_000, base_ms: 200, ceiling_ms: 1_000 };
+                p.hold_down = dice.percent(50).then_some(rule);
+                p.reference = dice.percent(50).then_some(ReferenceKey(dice.below(2) as u16));
+                p.probe_cores = dice.percent(40);
+                p.ip = dice.percent(30);
+                p.negative = dice.percent(30);
             });
             let pairs = (0..dice.below(5))
                 .map(|_| {
@@ -36,6 +43,7 @@ fn random_units(dice: &mut Dice) -> Vec<UnitConfig> {
                 })
                 .collect();
             UnitConfig {
+                cores: dice.below(4) as u16,
                 rebalance: dice.percent(50),
                 mode: [UnitMode::Auto, UnitMode::Auto, UnitMode::Bypass, UnitMode::Primary]
                     [dice.below(4) as usize],
@@ -63,7 +71,7 @@ impl Follower {
             match event {
                 Event::Pair(t) => assert_eq!(self.pairs.insert(t.pair, t.to), Some(t.from), "{event:?}"),
                 Event::Unit(t) => assert_eq!(self.units.insert(t.unit, t.to), Some(t.from), "{event:?}"),
-                Event::Suspicion(_) | Event::Cabling(_) => {}
+                Event::Core(_) | Event::Hold(_) | Event::Suspicion(_) | Event::Cabling(_) => {}
             }
         }
     }
@@ -88,6 +96,8 @@ fn books_balance(rig: &Rig, units: &[UnitConfig]) {
             assert!(counters.late <= counters.lost, "{pair:?}");
             assert!(path.tally.consecutive_good == 0 || path.tally.consecutive_lost == 0, "{pair:?}");
         }
+        assert!(pair.state != PairState::Held || pair.hold.is_some(), "{pair:?}");
+        assert!(pair.hold.is_none() || !pair.state.carries(), "{pair:?}");
         if !(pair.carrier.lan && pair.carrier.wan) {
             assert!(matches!(pair.state, PairState::Down | PairState::AdminDown), "{pair:?}");
         }
@@ -122,6 +132,8 @@ proptest! {
         let mut follower = Follower::default();
         follower.start_from(&rig);
         let mut fate = Dice(seed ^ 0xFEED);
+        let mut references = Dice(seed ^ 0xFACE);
+        rig.reference = Box::new(move |_, _| references.percent(60));
         rig.wire = Box::new(move |_, _| match fate.below(10) {
             0..3 => vec![],
             3 => vec![us(100), us(90)],
@@ -164,12 +176,18 @@ proptest! {
                 4 => {
                     for (_, probe) in rig.sent.iter().rev().take(3) {
                         // Of a pair removed meanwhile: unknown, as it should be.
-                        let _ = rig.supervision.probe_unsent(probe.pair, probe.direction, probe.sequence);
+                        let _ = rig.supervision.probe_unsent(*probe);
                         let why = Rejection::WrongPair(PairKey(9));
-                        let _ = rig.supervision.probe_rejected(probe.pair, probe.direction, why, rig.now);
+                        let _ = rig.supervision.probe_rejected(probe.pair, probe.kind, probe.direction, why, rig.now);
                     }
                 }
                 5 => rig.poll(),
+                6 => {
+                    let pairs: Vec<_> = rig.supervision.pairs().map(|pair| pair.pair).collect();
+                    for pair in pairs {
+                        rig.supervision.clear_hold(pair, rig.now).unwrap();
+                    }
+                }
                 _ => rig.run_for(ms(dice.below(700))),
             }
             books_balance(&rig, &units);
@@ -178,9 +196,15 @@ proptest! {
         follower.follow(&rig.events);
         follower.agrees_with(&rig);
         let mut seen = BTreeSet::new();
+        for (_, probe) in &rig.references {
+            prop_assert!(
+                seen.insert((PairKey(probe.reference.0), None, probe.direction, probe.sequence)),
+                "sent twice: {probe:?}"
+            );
+        }
         for (_, probe) in &rig.sent {
             prop_assert!(
-                seen.insert((probe.pair, probe.direction, probe.sequence)),
+                seen.insert((probe.pair, Some(probe.kind), probe.direction, probe.sequence)),
                 "sent twice: {probe:?}"
             );
         }

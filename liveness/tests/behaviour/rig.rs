@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use liveness::{
-    Direction, Event, Nanos, PairConfig, PairKey, PairState, PairTransition, Probe, Profile, ProfileSettings,
-    Supervision, SuspicionChange, UnitConfig, UnitKey,
+    CoreTransition, Direction, Event, HoldChange, Nanos, PairConfig, PairKey, PairState, PairTransition,
+    Probe, ProbeKind, Profile, ProfileSettings, ReferenceProbe, Supervision, SuspicionChange, UnitConfig,
+    UnitKey,
 };
 
 pub(crate) const UNIT: UnitKey = UnitKey(1);
@@ -59,6 +60,14 @@ pub(crate) struct Arrival {
 /// Delays after which copies of a keep-alive sent at an instant come back; empty: lost.
 pub(crate) type Wire = Box<dyn FnMut(&Probe, Nanos) -> Vec<Nanos>>;
 
+/// Whether a keep-alive by a reference comes back.
+pub(crate) type ReferenceWire = Box<dyn FnMut(&ReferenceProbe, Nanos) -> bool>;
+
+/// What comes back when nothing is wrong.
+pub(crate) fn healthy(probe: &Probe) -> Vec<Nanos> {
+    if probe.kind == ProbeKind::Negative { vec![] } else { vec![us(200)] }
+}
+
 pub(crate) struct Rig {
     pub(crate) supervision: Supervision,
     pub(crate) now: Nanos,
@@ -66,21 +75,31 @@ pub(crate) struct Rig {
     /// By time of arrival and a running number.
     arrivals: BTreeMap<(Nanos, u64), Arrival>,
     arrived: u64,
+    /// Whether a keep-alive by a reference comes back, after 50 us.
+    pub(crate) reference: ReferenceWire,
+    reference_arrivals: Vec<(Nanos, ReferenceProbe)>,
+    pub(crate) references: Vec<(Nanos, ReferenceProbe)>,
     pub(crate) events: Vec<Event>,
     pub(crate) sent: Vec<(Nanos, Probe)>,
 }
 
 impl Rig {
-    /// Everything comes back after 200 us.
+    /// Everything that should come back does after 200 us.
     pub(crate) fn new(units: &[UnitConfig]) -> Rig {
-        let mut supervision = Supervision::new();
+        Rig::of(Supervision::new(), units)
+    }
+
+    pub(crate) fn of(mut supervision: Supervision, units: &[UnitConfig]) -> Rig {
         supervision.configure(units, Nanos::ZERO).unwrap();
         Rig {
             supervision,
             now: Nanos::ZERO,
-            wire: Box::new(|_, _| vec![us(200)]),
+            wire: Box::new(|probe, _| healthy(probe)),
             arrivals: BTreeMap::new(),
             arrived: 0,
+            reference: Box::new(|_, _| true),
+            reference_arrivals: Vec::new(),
+            references: Vec::new(),
             events: Vec::new(),
             sent: Vec::new(),
         }
@@ -90,8 +109,10 @@ impl Rig {
     pub(crate) fn all_up(units: &[UnitConfig]) -> Rig {
         let mut rig = Rig::new(units);
         let longest = units.iter().map(|unit| {
+            // A negative probe is good when its time is over.
             unit.profile.initial_delay()
-                + unit.profile.interval().times(u64::from(unit.profile.probes_up_count()) + 1)
+                + unit.profile.interval().times(u64::from(unit.profile.probes_up_count()) + 2)
+                + unit.profile.max_delay()
         });
         rig.run_for(longest.max().unwrap() + ms(1));
         assert!(rig.supervision.pairs().all(|pair| pair.state == PairState::Up));
@@ -101,7 +122,7 @@ impl Rig {
     }
 
     pub(crate) fn lose(&mut self, lost: impl Fn(&Probe) -> bool + 'static) {
-        self.wire = Box::new(move |probe, _| if lost(probe) { vec![] } else { vec![us(200)] });
+        self.wire = Box::new(move |probe, _| if lost(probe) { vec![] } else { healthy(probe) });
     }
 
     pub(crate) fn lose_everything(&mut self) {
@@ -120,7 +141,8 @@ impl Rig {
     pub(crate) fn run_until(&mut self, end: Nanos) {
         loop {
             let arrival = self.arrivals.first_key_value().map(|((at, _), _)| *at);
-            let next = [arrival, self.supervision.next_deadline()].into_iter().flatten().min();
+            let reference = self.reference_arrivals.first().map(|(at, _)| *at);
+            let next = [arrival, reference, self.supervision.next_deadline()].into_iter().flatten().min();
             let Some(next) = next.filter(|next| *next <= end) else { break };
             self.now = self.now.max(next);
             self.turn();
@@ -135,23 +157,27 @@ impl Rig {
     }
 
     pub(crate) fn deliver(&mut self) {
+        let due = self.reference_arrivals.partition_point(|(at, _)| *at <= self.now);
+        for (at, probe) in self.reference_arrivals.drain(..due) {
+            // Of a reference removed meanwhile: unknown, as it should be.
+            let _ = self.supervision.reference_received(probe, at.since(us(50)), at, self.now);
+        }
         while let Some(entry) = self.arrivals.first_entry().filter(|entry| entry.key().0 <= self.now) {
             let Arrival { probe, transmit, receive } = entry.remove();
             // Of a pair removed meanwhile: unknown, as it should be.
-            let _ = self.supervision.probe_received(
-                probe.pair,
-                probe.direction,
-                probe.sequence,
-                transmit,
-                receive,
-                self.now,
-            );
+            let _ = self.supervision.probe_received(probe, transmit, receive, self.now);
         }
     }
 
     pub(crate) fn poll(&mut self) {
         let actions = self.supervision.poll(self.now);
         self.events.extend(actions.events);
+        for probe in actions.references {
+            self.references.push((self.now, probe));
+            if (self.reference)(&probe, self.now) {
+                self.reference_arrivals.push((self.now + us(50), probe));
+            }
+        }
         for probe in actions.probes {
             self.sent.push((self.now, probe));
             for delay in (self.wire)(&probe, self.now) {
@@ -176,6 +202,16 @@ impl Rig {
         self.events.iter().filter_map(pick).collect()
     }
 
+    pub(crate) fn core_transitions(&self) -> Vec<CoreTransition> {
+        let pick = |event: &Event| if let Event::Core(transition) = event { Some(*transition) } else { None };
+        self.events.iter().filter_map(pick).collect()
+    }
+
+    pub(crate) fn holds(&self) -> Vec<HoldChange> {
+        let pick = |event: &Event| if let Event::Hold(notice) = event { Some(notice.change) } else { None };
+        self.events.iter().filter_map(pick).collect()
+    }
+
     pub(crate) fn suspicion_changes(&self) -> Vec<SuspicionChange> {
         let pick =
             |event: &Event| if let Event::Suspicion(notice) = event { Some(notice.change) } else { None };
@@ -183,7 +219,13 @@ impl Rig {
     }
 
     pub(crate) fn sent_by(&self, pair: u16, direction: Direction) -> Vec<Nanos> {
-        let of = |(_, probe): &&(Nanos, Probe)| probe.pair == PairKey(pair) && probe.direction == direction;
+        self.sent_of(pair, ProbeKind::Pair, direction)
+    }
+
+    pub(crate) fn sent_of(&self, pair: u16, kind: ProbeKind, direction: Direction) -> Vec<Nanos> {
+        let of = |(_, probe): &&(Nanos, Probe)| {
+            (probe.pair, probe.kind, probe.direction) == (PairKey(pair), kind, direction)
+        };
         self.sent.iter().filter(of).map(|(at, _)| *at).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Figures over the last keep-alives.
 
-use liveness::{Direction, Nanos, PairKey, Statistics};
+use liveness::{BOUNDS, Direction, Nanos, PairKey, Statistics};
 use proptest::prelude::*;
 
 use crate::rig::{Rig, ms, profile, unit, us};
@@ -92,6 +92,41 @@ fn the_last_loss_is_remembered() {
     rig.run_for(ms(5_000));
     assert_eq!(last_loss(&rig), Some(rig.sent[0].0 + ms(100)));
     assert_eq!(rig.supervision.pair(PairKey(0)).unwrap().paths.lan_to_wan.last_loss, None);
+}
+
+#[test]
+fn the_histogram_counts_every_good_one_since_the_pair_was_added() {
+    let mut rig = Rig::all_up(&[unit(profile(|p| p.sampling_count = 1), 1)]);
+    let before = rig.supervision.pair(PairKey(0)).unwrap().paths.lan_to_wan.histogram;
+    assert_eq!(before.steps[7], before.count(), "200 us is at most 200 us");
+    let times = [us(1), Nanos(1_001), us(200), Nanos(200_001), ms(99), us(3)];
+    rig.wire = Box::new(move |probe, _| {
+        let index = usize::try_from(probe.sequence).unwrap() % 8;
+        times.get(index).copied().into_iter().collect()
+    });
+    // Whole rounds of eight, two of them lost.
+    rig.run_for(ms(8_000));
+    rig.lose_nothing();
+    let after = rig.supervision.pair(PairKey(0)).unwrap().paths.lan_to_wan.histogram;
+    assert_eq!(after.count() - before.count(), 60);
+    let steps = [(0, 10), (1, 10), (2, 10), (7, 10), (8, 10), (15, 10)];
+    for (step, count) in steps {
+        assert_eq!(after.steps[step] - before.steps[step], count, "step {step}");
+    }
+    assert_eq!(after.sum.since(before.sum).0, times.iter().map(|time| time.0 * 10).sum::<u64>());
+    let cumulative: Vec<_> = after.cumulative().collect();
+    assert_eq!(cumulative.len(), BOUNDS.len());
+    assert_eq!(cumulative.last(), Some(&(ms(1_000), after.count())));
+    assert!(cumulative.windows(2).all(|two| two[0].1 <= two[1].1 && two[0].0 < two[1].0));
+}
+
+#[test]
+fn a_pair_shows_its_cost_once_both_directions_have_figures() {
+    let mut rig = Rig::new(&[unit(profile(|_| {}), 1)]);
+    assert_eq!(rig.supervision.pair(PairKey(0)).unwrap().cost, None);
+    rig.run_for(ms(3_000));
+    let status = rig.supervision.pair(PairKey(0)).unwrap();
+    assert_eq!(status.cost, Some(us(3 * 400)));
 }
 
 proptest! {

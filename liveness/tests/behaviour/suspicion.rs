@@ -153,14 +153,7 @@ fn a_copy_of_an_old_answer_ends_no_suspicion() {
     rig.lose_everything();
     rig.run_until(ms(9_700));
     assert!(matches!(rig.suspicion_changes()[..], [SuspicionChange::LivenessSuspended { .. }]));
-    let copy = rig.supervision.probe_received(
-        answered.pair,
-        answered.direction,
-        answered.sequence,
-        rig.now,
-        rig.now,
-        rig.now,
-    );
+    let copy = rig.supervision.probe_received(answered, rig.now, rig.now, rig.now);
     assert_eq!(copy, Ok(Verdict::Duplicate));
     rig.turn();
     assert_eq!(rig.suspicion_changes().len(), 1);

@@ -1,8 +1,8 @@
 //! What a keep-alive that came back is worth.
 
 use liveness::{
-    CablingFault, Counters, Direction, Event, Fault, Nanos, PairKey, Probe, Rejection, Side, UnknownPair,
-    Verdict,
+    CablingFault, Counters, Direction, Event, Fault, Nanos, PairKey, Probe, ProbeKind, Rejection, Side,
+    UnknownPair, Verdict,
 };
 
 use crate::rig::{Rig, ms, profile, unit, us};
@@ -20,9 +20,7 @@ fn one_under_way() -> (Rig, Probe) {
 }
 
 fn receive(rig: &mut Rig, probe: Probe, transmit: Nanos, receive: Nanos) -> Verdict {
-    rig.supervision
-        .probe_received(probe.pair, probe.direction, probe.sequence, transmit, receive, rig.now)
-        .unwrap()
+    rig.supervision.probe_received(probe, transmit, receive, rig.now).unwrap()
 }
 
 fn counters(rig: &Rig) -> Counters {
@@ -137,7 +135,7 @@ fn rejections_are_counted_each_by_its_reason_and_are_never_good() {
         (Rejection::WrongPair(PairKey(9)), 4),
     ] {
         for _ in 0..times {
-            rig.supervision.probe_rejected(PairKey(0), THERE, why, rig.now).unwrap();
+            rig.supervision.probe_rejected(PairKey(0), ProbeKind::Pair, THERE, why, rig.now).unwrap();
         }
     }
     let expected = Counters { wrong_tag: 1, wrong_instance: 2, looped: 3, wrong_pair: 4, ..before };
@@ -150,7 +148,7 @@ fn a_cabling_fault_is_named_once_until_it_changes_or_is_disproved() {
     let sent = rig.now;
     let named = |rig: &mut Rig, why| {
         rig.events.clear();
-        rig.supervision.probe_rejected(PairKey(0), THERE, why, rig.now).unwrap();
+        rig.supervision.probe_rejected(PairKey(0), ProbeKind::Pair, THERE, why, rig.now).unwrap();
         rig.events = rig.supervision.poll(rig.now).events;
         rig.events.clone()
     };

@@ -162,6 +162,8 @@ impl Backend for Shared {
         Err(format!("{} may not {}", caller.user, action.name))
     }
 
+    fn turned_away(&self, _user: &str, _from: IpAddr, _method: &str) {}
+
     async fn open(&self, login: &Login) -> Result<u32, String> {
         if login.user == "late" {
             return Err("the store is closed".into());

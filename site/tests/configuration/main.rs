@@ -7,7 +7,9 @@ mod generate;
 mod numbers;
 mod refusals;
 mod shape;
+mod shares;
 mod warnings;
+mod watching;
 
 use serde_json::Value;
 use site::{Site, SiteError};

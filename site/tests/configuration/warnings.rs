@@ -44,7 +44,6 @@ fn spares_that_never_stand_in_and_units_without_pairs_are_warned_about() {
     assert!(!warned(&used, "ecofilter-unit main", "rebalance"));
     let empty = with(example(), &at("/ecofilter-unit/0/pair"), json!([]));
     assert!(warned(&empty, "ecofilter-unit main", "no active pair"));
-    assert!(warned(&with(example(), "/sluice:snmp", json!({})), "snmp", "no effect"));
 }
 
 #[test]

@@ -56,7 +56,7 @@ impl Load {
     }
 
     /// Every session's key and ends.
-    fn keys(&self) -> Vec<(SessionKey, Ends)> {
+    pub(super) fn keys(&self) -> Vec<(SessionKey, Ends)> {
         let udp = self.udp.iter().flatten().map(|ends| (ends.key(UDP), *ends));
         udp.chain(self.tcp.iter().flatten().map(|ends| (ends.key(TCP), *ends))).collect()
     }

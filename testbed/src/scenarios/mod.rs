@@ -3,6 +3,7 @@
 mod baseline;
 mod consistency;
 mod controller_kill;
+mod detection;
 mod fault;
 mod garbage;
 mod load;
@@ -10,6 +11,7 @@ mod manual_bypass;
 mod miscabled;
 mod programs;
 mod rebalance;
+mod watching;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -57,6 +59,9 @@ pub const ALL: &[(&str, &[&str])] = &[
     ("jumbo", &["baseline"]),
     ("bridge", &["baseline", "asymmetric", "pair-down", "manual-bypass", "controller-kill"]),
     ("fast", &["pair-down", "appliance-hang"]),
+    ("dense", &["soak", "cuts"]),
+    ("watched", &["core-hang", "controller-freeze", "suspended", "forgeries", "processing"]),
+    ("overloaded", &["overload"]),
 ];
 
 /// One line per scenario.
@@ -151,6 +156,14 @@ fn perform(lab: &mut Lab, scenario: &Scenario, options: &Options, findings: &mut
         Procedure::Rebalance => rebalance::run(lab, scenario, findings),
         Procedure::Garbage => garbage::run(lab, scenario, findings, &options.captures),
         Procedure::Miscabled => miscabled::run(lab, scenario, findings),
+        Procedure::Soak => detection::soak(lab, scenario, findings),
+        Procedure::Cuts => detection::cuts(lab, scenario, findings),
+        Procedure::CoreHang => watching::core_hang(lab, scenario, findings),
+        Procedure::Overload => watching::overload(lab, scenario, findings),
+        Procedure::ControllerFreeze => watching::controller_freeze(lab, scenario, findings),
+        Procedure::Suspended => watching::suspended(lab, findings),
+        Procedure::Forgeries => watching::forgeries(lab, scenario, findings),
+        Procedure::Processing => watching::processing(lab, scenario, findings),
     }
 }
 

@@ -9,6 +9,8 @@
     reason = "each test file is a crate that uses a part, and fails by panicking"
 )]
 
+#[path = "../../../cli/tests/support/glass.rs"]
+mod glass;
 #[path = "../../../cli/tests/support/terminal.rs"]
 pub mod terminal;
 
