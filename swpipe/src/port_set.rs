@@ -157,7 +157,8 @@ impl PortSet {
             let port = raised
                 .raise(spec)
                 .and_then(|()| open(self.0.backend, &spec.interface, spec.mtu))
-                .map_err(|source| of_port(spec, source))?;
+                .map_err(|source| of_port(spec, source))?
+                .among(specs.len());
             let owner = state.ports.get(&spec.id).map_or_else(|| owners.next(), |old| old.owner);
             opened.insert(spec.id, OpenPort { spec: spec.clone(), owner, port: Some(port), stale: None });
         }
@@ -362,7 +363,8 @@ impl PortSet {
         let spec = known.spec.clone();
         let opened = Interface::raise_mtu(&spec.interface, spec.mtu)
             .and_then(|_| open(self.0.backend, &spec.interface, spec.mtu))
-            .map_err(|source| of_port(&spec, source))?;
+            .map_err(|source| of_port(&spec, source))?
+            .among(state.ports.len());
         let port = OpenPort { spec, owner: known.owner, port: Some(opened.clone()), stale: None };
         let mut exchanges = Exchanges::new();
         exchange_of(&mut exchanges, port.owner).inlets.extend(port.inlet()?);

@@ -20,6 +20,7 @@ use crate::rng::Rng;
 use crate::sluice::{Balancer, Event, Link, Sluice};
 use crate::topology::{Appliance, ApplianceKind, Topology};
 use crate::traffic::{self, Ends, Finished, PORT, Served, tcp, udp};
+use crate::wire::Wires;
 
 /// For answers that come at once.
 const SOON: Duration = Duration::from_secs(20);
@@ -77,6 +78,7 @@ pub struct Lab {
     // Order of the fields is the order of their end: agents, balancer, then the namespaces.
     traffic: [Agent; 2],
     edges: [Agent; 2],
+    wires: BTreeMap<String, Wires>,
     appliances: BTreeMap<String, Agent>,
     controller: Option<Child>,
     pipeline: Option<Child>,
@@ -116,6 +118,7 @@ impl Lab {
         }
         let mut tracking = None;
         let mut appliances = BTreeMap::new();
+        let mut wires = BTreeMap::new();
         for appliance in &topology.appliances {
             let space = appliance_space(&appliance.name);
             let ports = ports_of(&topology, appliance);
@@ -129,6 +132,9 @@ impl Lab {
             bring_up(&run, &space, used.iter().flat_map(|pair| [pair.lan.clone(), pair.wan.clone()]))?;
             match appliance.kind {
                 ApplianceKind::Bridge => tracking = Some(bridge::build(&run, &space, &used, false)?),
+                ApplianceKind::Wire => {
+                    wires.insert(appliance.name.clone(), Wires::build(&run, &space, &used)?);
+                }
                 ApplianceKind::Emulated => {
                     let cores = topology.pairs().filter(|(_, pair)| appliance.pairs.contains(&pair.name));
                     let cores = cores.map(|(unit, _)| unit.cores).max().unwrap_or(1);
@@ -152,6 +158,7 @@ impl Lab {
             traffic,
             edges,
             appliances,
+            wires,
             controller: None,
             pipeline: None,
             programs: None,
@@ -445,6 +452,18 @@ impl Lab {
     pub fn bridges(&self) -> Vec<String> {
         let bridges = self.topology.appliances.iter().filter(|a| a.kind == ApplianceKind::Bridge);
         bridges.map(|appliance| appliance.name.clone()).collect()
+    }
+
+    /// Makes a pair of an appliance hang, with its carrier up, or wakes it up; the instant (ns) at which that took effect.
+    ///
+    /// # Errors
+    /// When the appliance isn't there, can't hang, or refuses.
+    pub fn hang(&mut self, appliance: &str, pair: &str, hangs: bool) -> Result<u64> {
+        if let Some(wires) = self.wires.get_mut(appliance) {
+            return wires.hang(pair, hangs);
+        }
+        let change = Change { pair: Some(pair.to_owned()), frozen: Some(hangs), ..Change::default() };
+        self.change(appliance, change)
     }
 
     /// Changes an emulated appliance; the instant (ns) at which that took effect.

@@ -27,3 +27,4 @@ pub mod screen;
 pub mod sluice;
 pub mod topology;
 pub mod traffic;
+pub mod wire;

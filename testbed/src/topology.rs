@@ -190,6 +190,8 @@ pub enum ApplianceKind {
     Emulated,
     /// A Linux bridge with stateful nftables rules.
     Bridge,
+    /// A Linux bridge for each pair that passes everything: an appliance that takes no time.
+    Wire,
 }
 
 fn default_mtu() -> u32 {

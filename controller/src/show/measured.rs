@@ -95,10 +95,6 @@ pub(crate) fn unit_of(
                 tx_bytes: up.bytes + down.bytes,
                 up: Some(up),
                 down: Some(down),
-                held_seconds: state
-                    .and_then(|state| state.hold)
-                    .filter(|hold| !hold.trial)
-                    .map(|hold| hold.until.since(status.now).0.div_ceil(1_000_000_000)),
                 rx_packets: rx.packets,
                 rx_bytes: rx.bytes,
                 lan_to_wan_ns: average(Direction::LanToWan),

@@ -329,7 +329,7 @@ impl Lab {
     }
 
     pub(crate) fn events(&self) -> Vec<Event> {
-        self.desk.events.list(0, None, &api::EventFilter::default())
+        self.desk.events.list(0, None)
     }
 
     /// Waits until the condition holds, ten seconds at most.

@@ -38,6 +38,34 @@ const RECEIVE_BYTES: usize = 16 << 20;
 const SEND_BYTES: usize = 1 << 20;
 /// Slots of a ring at least, where frames are long.
 const SLOTS: usize = 256;
+/// Memory of all receive rings, which a great number of ports shares out.
+const RECEIVE_BYTES_OF_ALL: usize = 1 << 30;
+/// A receive ring never has less.
+const LEAST_RECEIVE_BYTES: usize = 1 << 20;
+/// Ports beyond which transmit rings are smaller, and by how much: what they have in flight is a batch.
+const MANY_PORTS: usize = 64;
+const MANY_SHARE: usize = 4;
+
+/// Sizes of a port's rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rings {
+    receive_bytes: usize,
+    send_bytes: usize,
+    slots: usize,
+}
+
+impl Rings {
+    /// Of one port of so many.
+    #[must_use]
+    pub fn among(ports: usize) -> Self {
+        let share = if ports > MANY_PORTS { MANY_SHARE } else { 1 };
+        Rings {
+            receive_bytes: (RECEIVE_BYTES_OF_ALL / ports.max(1)).clamp(LEAST_RECEIVE_BYTES, RECEIVE_BYTES),
+            send_bytes: SEND_BYTES / share,
+            slots: SLOTS / share,
+        }
+    }
+}
 /// Empty looks at a ring until the socket's pending error is cleared.
 const LOOKS_PER_CLEAR: u32 = 64;
 
@@ -45,14 +73,14 @@ const LOOKS_PER_CLEAR: u32 = 64;
 ///
 /// # Errors
 /// No permission, no memory for the ring, interface gone.
-pub fn receiver(interface: &Interface, mtu: u32) -> Result<AfPacketReceiver, IoError> {
+pub fn receiver(interface: &Interface, mtu: u32, rings: Rings) -> Result<AfPacketReceiver, IoError> {
     let say = |doing| move |error: io::Error| IoError::from_system(&interface.name, doing, error);
     let socket = PacketSocket::open().map_err(say("open a packet socket"))?;
     socket.use_ring_version_2().map_err(say("choose the ring version"))?;
     socket.reserve_headroom(HEADROOM as u32).map_err(say("reserve headroom in the receive ring"))?;
     socket.ignore_outgoing().map_err(say("leave outgoing frames out"))?;
     let payload = RECEIVE_OFFSET + HEADROOM + mtu as usize + BEYOND_MTU;
-    let ring = Ring::map(&socket, libc::PACKET_RX_RING, payload, RECEIVE_BYTES, SLOTS)
+    let ring = Ring::map(&socket, libc::PACKET_RX_RING, payload, rings.receive_bytes, rings.slots)
         .map_err(say("map a receive ring"))?;
     socket.join_promiscuous(interface.index).map_err(say("make it promiscuous"))?;
     socket.attach_filter(&mut filter::nothing()).map_err(say("hold frames back"))?;
@@ -178,7 +206,7 @@ impl Receiver for AfPacketReceiver {
 ///
 /// # Errors
 /// No permission, no memory for the ring, interface gone.
-pub fn sender(interface: &Interface, mtu: u32) -> Result<AfPacketSender, IoError> {
+pub fn sender(interface: &Interface, mtu: u32, rings: Rings) -> Result<AfPacketSender, IoError> {
     let say = |doing| move |error: io::Error| IoError::from_system(&interface.name, doing, error);
     let socket = PacketSocket::open().map_err(say("open a packet socket"))?;
     socket.use_ring_version_2().map_err(say("choose the ring version"))?;
@@ -188,7 +216,7 @@ pub fn sender(interface: &Interface, mtu: u32) -> Result<AfPacketSender, IoError
         tracing::debug!(interface = %interface.name, %error, "sends through the queueing discipline");
     }
     let payload = SEND_OFFSET + HEADER + mtu as usize + BEYOND_MTU;
-    let ring = Ring::map(&socket, libc::PACKET_TX_RING, payload, SEND_BYTES, SLOTS)
+    let ring = Ring::map(&socket, libc::PACKET_TX_RING, payload, rings.send_bytes, rings.slots)
         .map_err(say("map a transmit ring"))?;
     // The ring is the limit, not the socket's share of memory.
     socket.set_send_buffer(8 * SEND_BYTES as libc::c_int).map_err(say("enlarge the send buffer"))?;
@@ -349,5 +377,23 @@ impl Sender for AfPacketSender {
 
     fn lost(&mut self) -> u64 {
         std::mem::take(&mut self.lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rings_of_many_ports_fit_in_memory() {
+        let few = Rings::among(4);
+        assert_eq!((few.receive_bytes, few.send_bytes, few.slots), (RECEIVE_BYTES, SEND_BYTES, SLOTS));
+        for ports in [1, 64, 65, 130, 260] {
+            let rings = Rings::among(ports);
+            assert!(
+                rings.receive_bytes * ports <= RECEIVE_BYTES_OF_ALL
+                    && rings.receive_bytes >= LEAST_RECEIVE_BYTES
+            );
+        }
     }
 }

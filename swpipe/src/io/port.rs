@@ -1,5 +1,6 @@
 //! A port: an interface that has been made a wire, and the halves that workers take from it.
 
+use super::af_packet::Rings;
 use super::interface::Interface;
 use super::{IoError, Receiver, Sender, af_packet, datalink, offload};
 
@@ -32,6 +33,7 @@ pub struct Port {
     interface: Interface,
     backend: Backend,
     mtu: u32,
+    rings: Rings,
 }
 
 /// Makes `interface` a port for frames of `mtu` bytes after the Ethernet header: offloads that alter frames go
@@ -43,7 +45,7 @@ pub fn open(backend: Backend, interface: &str, mtu: u32) -> Result<Port, IoError
     let interface = Interface::find_with_mtu(interface, mtu)?;
     offload::turn_off(&interface.name)?;
     interface.bring_up()?;
-    let port = Port { interface, backend, mtu };
+    let port = Port { interface, backend, mtu, rings: Rings::among(1) };
     for notice in port.notices() {
         tracing::warn!(interface = %port.interface.name, "{notice}");
     }
@@ -51,6 +53,12 @@ pub fn open(backend: Backend, interface: &str, mtu: u32) -> Result<Port, IoError
 }
 
 impl Port {
+    /// The same, as one of so many that share the memory for rings.
+    #[must_use]
+    pub fn among(self, ports: usize) -> Self {
+        Port { rings: Rings::among(ports), ..self }
+    }
+
     /// The interface.
     #[must_use]
     pub const fn interface(&self) -> &Interface {
@@ -90,7 +98,7 @@ impl Port {
     /// No permission, no memory, interface gone.
     pub fn held_receiver(&self) -> Result<Box<dyn Receiver>, IoError> {
         match self.backend {
-            Backend::AfPacket => Ok(Box::new(af_packet::receiver(&self.interface, self.mtu)?)),
+            Backend::AfPacket => Ok(Box::new(af_packet::receiver(&self.interface, self.mtu, self.rings)?)),
             Backend::Datalink => Ok(Box::new(datalink::receiver(&self.interface)?)),
         }
     }
@@ -101,7 +109,7 @@ impl Port {
     /// No permission, no memory, interface gone.
     pub fn sender(&self) -> Result<Box<dyn Sender>, IoError> {
         match self.backend {
-            Backend::AfPacket => Ok(Box::new(af_packet::sender(&self.interface, self.mtu)?)),
+            Backend::AfPacket => Ok(Box::new(af_packet::sender(&self.interface, self.mtu, self.rings)?)),
             Backend::Datalink => Ok(Box::new(datalink::sender(&self.interface, self.mtu)?)),
         }
     }

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::consistency;
 use super::load::{Load, Places, symmetric};
-use crate::appliance::Change;
 use crate::check::Findings;
 use crate::clock::ms_between;
 use crate::error::{Error, Result};
@@ -71,10 +70,7 @@ pub(super) fn set(lab: &mut Lab, target: &Target, fault: Fault, broken: bool) ->
     for pair in &target.pairs {
         at = match fault {
             Fault::Carrier => lab.set_pair_cables(pair, !broken)?,
-            Fault::Hang => {
-                let change = Change { pair: Some(pair.clone()), frozen: Some(broken), ..Change::default() };
-                lab.change(&target.appliance, change)?
-            }
+            Fault::Hang => lab.hang(&target.appliance, pair, broken)?,
         };
     }
     Ok(at)

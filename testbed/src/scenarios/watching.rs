@@ -341,7 +341,9 @@ pub(super) fn processing(lab: &mut Lab, scenario: &Scenario, findings: &mut Find
     }
     lab.sluice()?.configure(&[
         "set liveness profile default negative-probe source 192.0.2.1 destination 198.51.100.1",
-        &format!("set liveness profile default negative-probe destination-port {DENIED}"),
+        &format!(
+            "set liveness profile default negative-probe source-port {DENIED} destination-port {DENIED}"
+        ),
     ])?;
     let newest = lab.last_event()?;
     pass(lab, lab.detection_bound() + lab.recovery_time())?;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use agentx::{Binding, Notification, Value};
-use api::{Event, EventFilter, EventKind, Severity};
+use api::{Event, EventKind, Severity};
 use site::PairName;
 use tokio::sync::broadcast::{self, error::RecvError};
 
@@ -26,7 +26,7 @@ impl Cursor {
     /// Behind what has happened so far.
     pub(super) fn new(events: Arc<Events>) -> Self {
         let follower = events.follow();
-        let last = events.list(0, Some(1), &EventFilter::default()).last().map_or(0, |event| event.id);
+        let last = events.list(0, Some(1)).last().map_or(0, |event| event.id);
         Cursor { events, follower, last, missed: VecDeque::new() }
     }
 
@@ -43,9 +43,7 @@ impl Cursor {
                     return Some(event);
                 }
                 Ok(_) => {}
-                Err(RecvError::Lagged(_)) => {
-                    self.missed = self.events.list(self.last, None, &EventFilter::default()).into()
-                }
+                Err(RecvError::Lagged(_)) => self.missed = self.events.list(self.last, None).into(),
                 Err(RecvError::Closed) => return None,
             }
         }
