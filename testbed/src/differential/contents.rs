@@ -120,14 +120,10 @@ impl Draw<'_> {
     }
 
     fn links(&mut self) {
-        let probes = LinkIndex(self.rng.any([255, 255, 0, 77]));
         let room = (self.free.len() as u64 / 4).min(8);
         let count = self.rng.between(1, room.max(1));
         for link in distinct(self.rng, count, 256, &[0, 255]) {
             let link = LinkIndex(link as u8);
-            if link == probes {
-                continue;
-            }
             let (Some(lan), Some(wan)) = (self.free.pop(), self.free.pop()) else { break };
             self.contents.links.push(link);
             for (side, port, peer) in [(Side::Lan, lan, wan), (Side::Wan, wan, lan)] {
@@ -140,6 +136,9 @@ impl Draw<'_> {
             }
         }
         // Probes of the controller come back by an index that no link has; frames name it as they do a link's.
+        let first = self.rng.any([255, 255, 0, 77]);
+        let mut indices = (first..=255).chain(0..first).map(LinkIndex);
+        let Some(probes) = indices.find(|index| !self.contents.links.contains(index)) else { return };
         self.contents.links.push(probes);
         for side in Side::BOTH {
             if !self.rng.chance(1, 15) {
