@@ -35,7 +35,9 @@ fn rate(size: usize, keep_alives: bool) {
         move || {
             enter(namespace);
             let interface = swpipe::io::interface::Interface::find("h1").expect("h1");
-            let mut out = swpipe::io::af_packet::sender(&interface, 1500, swpipe::io::af_packet::Rings::among(1)).expect("sender");
+            let mut out =
+                swpipe::io::af_packet::sender(&interface, 1500, swpipe::io::af_packet::Rings::among(1))
+                    .expect("sender");
             let bytes = frame(size, 1);
             let mut sent = 0_u64;
             while !stop.load(Ordering::Relaxed) {

@@ -94,7 +94,7 @@ async fn a_manager_reads_the_tables_and_hears_of_every_change() {
         "sluiceUnitState.1 = INTEGER: up(1)",
         "sluicePairState.1.1 = INTEGER: up(2)",
         "sluicePairFlaps.1.1 = Counter32: 1",
-        "sluicePathPair.1.2.wanToLan(2) = STRING: main/p1",
+        "sluicePathPair.1.2.wanToLan = STRING: main/p1",
         "sluiceLinkLanInPackets.1 = Counter64: 5000000000",
         "sluiceFlowAction.'rest' = INTEGER: toEcofilter(3)",
     ] {

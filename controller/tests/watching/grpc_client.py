@@ -139,7 +139,8 @@ def channel(arguments):
     options = [("grpc.max_receive_message_length", 1 << 20)]
     target = arguments.pop(0)
     if target.startswith("unix:"):
-        return grpc.insecure_channel(target, options)
+        # The name of a socket is no authority that HTTP/2 allows (RFC 9113, 8.3.1), but grpcio sends it as one.
+        return grpc.insecure_channel(target, [*options, ("grpc.default_authority", "localhost")])
     authority, certificate, key = arguments.pop(0), arguments.pop(0), arguments.pop(0)
     read = lambda path: open(path, "rb").read() if path != "-" else None
     credentials = grpc.ssl_channel_credentials(read(authority), read(key), read(certificate))
