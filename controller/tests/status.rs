@@ -80,13 +80,15 @@ async fn who_is_slow_is_told_and_holds_up_nobody() {
         lab.desk.events.log(news);
     }
     let took = begun.elapsed();
-    client.tell("go on");
+    let newest = lab.desk.events.list(0, Some(1)).last().map_or(0, |event| event.id);
+    client.tell(&format!("go on to {newest}"));
     let line = tokio::task::block_in_place(|| client.line());
     println!("{EVENTS} events logged in {took:?} beside a client that does not read; it got: {line}");
     assert!(took < Duration::from_secs(10), "{took:?}");
     let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
     assert!(line.starts_with("missed") && numbers[0] > 0, "{line}");
-    assert_eq!(numbers[0] + numbers[1], EVENTS, "{line}");
+    // What the present state covers is neither.
+    assert!(numbers[0] + numbers[1] <= EVENTS, "{line}");
     tokio::task::block_in_place(|| client.ends_well());
 }
 

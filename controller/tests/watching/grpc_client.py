@@ -102,24 +102,26 @@ def watch(client, transitions):
 
 
 def slow(client):
-    """Reads nothing until it is told to go on."""
-    stream = client.call("Watch", timeout=120)
+    """Reads nothing until it is told to go on, and then until it knows of the event that it is told."""
+    stream = client.call("Watch", timeout=120, refresh={"seconds": 1})
     assert next(stream).WhichOneof("kind") == "present"
     print("watching", flush=True)
-    sys.stdin.readline()
-    transitions, missed, last = 0, 0, 0
-    for message in stream:
+    newest = int(sys.stdin.readline().split()[-1])
+    transitions, missed, last, told = 0, 0, 0, False
+    while last < newest:
+        message = next(stream)
         kind = message.WhichOneof("kind")
+        assert not told or kind == "present", "what it missed is told, and then how it is: " + kind
+        told = kind == "missed"
         if kind == "transition":
             assert message.transition.event_id > last, message
             last = message.transition.event_id
             transitions += 1
         elif kind == "missed":
             missed += message.missed.events
-            after = next(stream)
-            assert after.WhichOneof("kind") == "present" and after.present.event_id > last, after
-            last = after.present.event_id
-            break
+        else:
+            assert message.present.event_id >= last, message
+            last = message.present.event_id
     print("missed", missed, transitions, flush=True)
 
 

@@ -270,7 +270,8 @@ mod tests {
         assert_eq!(of("table pair_state"), Some("@entry_restriction(\"pair < 512\")"));
         assert_eq!(of("action to_pair"), Some("@action_restriction(\"pair < 512\")"));
         assert!(of("table rules_v4").unwrap().contains("ip_version::mask == 15"));
-        assert_eq!(said.len(), 4 + 6, "{said:#?}");
+        assert_eq!(of("action bypass_bucket"), Some("@action_restriction(\"reason == 12 || reason == 13\")"));
+        assert_eq!(said.len(), 4 + 8, "{said:#?}");
     }
 
     #[test]

@@ -423,7 +423,13 @@ mod tests {
 
     /// Where a name is in the MIB: its parent and its number.
     fn place(name: &str) -> (String, u32) {
-        let mut lines = MIB.lines().skip_while(|line| line.split_whitespace().next() != Some(name));
+        // Not where a row lists its columns.
+        let mut lines = MIB.lines().skip_while(|line| {
+            let mut words = line.split_whitespace();
+            words.next() != Some(name)
+                || !["OBJECT-TYPE", "OBJECT", "MODULE-IDENTITY", "NOTIFICATION-TYPE"]
+                    .contains(&words.next().unwrap_or_default())
+        });
         let at = lines.find_map(|line| line.split_once("::= {")).unwrap_or_else(|| panic!("no {name}")).1;
         let words: Vec<&str> = at.trim_end_matches('}').split_whitespace().collect();
         (words[0].to_owned(), words[1].parse().unwrap())
