@@ -225,6 +225,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     ("rebalance", include_str!("../topologies/rebalance.yaml")),
     ("fast", include_str!("../topologies/fast.yaml")),
     ("dense", include_str!("../topologies/dense.yaml")),
+    ("crowded", include_str!("../topologies/crowded.yaml")),
     ("watched", include_str!("../topologies/watched.yaml")),
     ("overloaded", include_str!("../topologies/overloaded.yaml")),
 ];
