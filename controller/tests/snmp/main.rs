@@ -19,8 +19,6 @@ use lab::{Lab, Plane, REST, site_text};
 use snmpd::{BASE, MIB, Snmp, tools};
 use swpipe::counters::{Count, Place};
 
-/// In which notifications must have come.
-
 /// A controller of `pairs` pairs with SNMP on; one pair down is a unit in bypass.
 fn controller(pairs: usize, flows: &str, snmp: &Snmp, state: &Path) -> Lab {
     let (plane, packets) = Plane::new();
