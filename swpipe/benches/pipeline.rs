@@ -15,11 +15,11 @@ use dataplane::PortId;
 use dataplane::entry::Update;
 use serde_json::json;
 use site::{Condition, Ids, Site};
-use swpipe::counters::Block;
+use swpipe::batch::Forwarder;
 use swpipe::device::{Atomicity, Device};
 use swpipe::io::{BATCH, Edit, Frame, Sender};
 use swpipe::tables::Snapshot;
-use swpipe::worker::{Outlets, forward};
+use swpipe::worker::Outlets;
 
 const SLOTS: usize = 1024;
 
@@ -119,7 +119,7 @@ fn site() -> Site {
 
 struct Bench {
     device: Device,
-    block: Arc<Block>,
+    forwarder: Forwarder,
     out: Outlets,
 }
 
@@ -135,8 +135,8 @@ impl Bench {
             .collect();
         device.write(&updates, Atomicity::AllOrNothing).unwrap();
         let out = Outlets::new(site.ports.values().map(|port| (port.id, sender())).collect());
-        let block = device.counters().block();
-        Bench { device, block, out }
+        let forwarder = Forwarder::new(device.counters().block());
+        Bench { device, forwarder, out }
     }
 
     /// One pass over all frames, in batches of one port each.
@@ -147,7 +147,7 @@ impl Bench {
     ) {
         for (port, frames) in batches {
             let tables: &Snapshot = tables.load();
-            forward(tables, &self.block, *port, black_box(frames), &mut self.out);
+            self.forwarder.forward(tables, *port, black_box(frames), &mut self.out);
             self.out.flush();
         }
     }

@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dataplane::entry::P4Id;
 use dataplane::schema::counters as schema;
-use dataplane::{PortId, Reason, verdict::REASON_SLOTS};
+use dataplane::{LinkIndex, PairId, PortId, Reason, Side, verdict::REASON_SLOTS};
 
-use crate::pipeline::{Decision, Origin};
 use crate::tables::RuleSlot;
 
 /// Rules that can be counted: both tables full.
@@ -48,9 +47,9 @@ struct Cell {
 impl Cell {
     /// One writer only: no locked instruction is needed.
     #[inline(always)]
-    fn add(&self, bytes: usize) {
-        self.packets.store(self.packets.load(Relaxed).wrapping_add(1), Relaxed);
-        self.bytes.store(self.bytes.load(Relaxed).wrapping_add(bytes as u64), Relaxed);
+    fn add(&self, sum: Sum) {
+        self.packets.store(self.packets.load(Relaxed).wrapping_add(sum.frames), Relaxed);
+        self.bytes.store(self.bytes.load(Relaxed).wrapping_add(sum.bytes), Relaxed);
     }
 
     /// Frames whose bytes nobody saw.
@@ -60,6 +59,33 @@ impl Cell {
 
     fn read(&self) -> Count {
         Count { packets: self.packets.load(Relaxed), bytes: self.bytes.load(Relaxed) }
+    }
+}
+
+/// Frames and bytes that are counted at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    pub(crate) frames: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Sum {
+    #[inline(always)]
+    pub(crate) const fn of(bytes: usize) -> Self {
+        Sum { frames: 1, bytes: bytes as u64 }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn add(&mut self, bytes: usize) {
+        self.frames += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+#[inline(always)]
+fn add(cells: &[Cell], index: usize, sum: Sum) {
+    if let Some(cell) = cells.get(index) {
+        cell.add(sum);
     }
 }
 
@@ -101,54 +127,57 @@ impl Block {
         }
     }
 
-    /// Counts a frame that came in by `port`, after it was sent (or its [`Reason`] set to
-    /// [`Reason::PortFull`]).
+    /// Counts what came in by a port.
     #[inline(always)]
-    pub fn count(&self, port: PortId, decision: &Decision) {
-        let bytes = decision.counted;
-        let add = |cells: &[Cell], index: usize| {
-            if let Some(cell) = cells.get(index) {
-                cell.add(bytes);
-            }
-        };
-        if let Some(cell) = self.port_in.get(schema::port(port)) {
-            cell.add(decision.received);
-        }
-        match decision.origin {
-            Origin::Link(link) => add(&self.link_verdicts, schema::link_verdict(link, decision.reason)),
-            Origin::Pair(pair) => add(&self.pair_verdicts, schema::pair_verdict(pair, decision.reason)),
-            Origin::Unknown => self.unknown_port.add(bytes),
-        }
-        if let Some(rule) = decision.rule {
-            add(&self.rules, rule.0 as usize);
-        }
-        if decision.reason == Reason::PortFull {
-            return;
-        }
-        if let Some((pair, side)) = decision.forwarded {
-            add(&self.pair_out, schema::pair_out(pair, side));
-        }
-        if let Some((link, side)) = decision.returned {
-            add(&self.link_out, schema::link_out(link, side));
-        }
-        if let Some(exit) = &decision.exit {
-            add(&self.port_out, schema::port(exit.port));
-        }
+    pub(crate) fn count_in(&self, port: PortId, sum: Sum) {
+        add(&self.port_in, schema::port(port), sum);
+    }
+
+    /// Counts what came in by a port of nobody.
+    pub(crate) fn count_unknown_port(&self, sum: Sum) {
+        self.unknown_port.add(sum);
+    }
+
+    /// Counts frames of a link that ended alike.
+    #[inline(always)]
+    pub(crate) fn count_link_verdict(&self, link: LinkIndex, reason: Reason, sum: Sum) {
+        add(&self.link_verdicts, schema::link_verdict(link, reason), sum);
+    }
+
+    /// Counts frames of a pair that ended alike.
+    #[inline(always)]
+    pub(crate) fn count_pair_verdict(&self, pair: PairId, reason: Reason, sum: Sum) {
+        add(&self.pair_verdicts, schema::pair_verdict(pair, reason), sum);
+    }
+
+    /// Counts frames that matched a rule.
+    #[inline(always)]
+    pub(crate) fn count_rule(&self, rule: RuleSlot, sum: Sum) {
+        add(&self.rules, rule.0 as usize, sum);
+    }
+
+    /// Counts a frame that was sent to a pair's appliance.
+    #[inline(always)]
+    pub(crate) fn count_forwarded(&self, pair: PairId, side: Side, bytes: usize) {
+        add(&self.pair_out, schema::pair_out(pair, side), Sum::of(bytes));
+    }
+
+    /// Counts frames that were sent back to their link.
+    #[inline(always)]
+    pub(crate) fn count_returned(&self, link: LinkIndex, side: Side, sum: Sum) {
+        add(&self.link_out, schema::link_out(link, side), sum);
+    }
+
+    /// Counts frames that were sent by a port.
+    #[inline(always)]
+    pub(crate) fn count_out(&self, port: PortId, sum: Sum) {
+        add(&self.port_out, schema::port(port), sum);
     }
 
     /// Counts a copy that was sent, or lost.
     #[inline(always)]
-    pub fn count_copy(&self, decision: &Decision, sent: bool) {
-        let Some(copy) = &decision.copy else { return };
-        let add = |cells: &[Cell], index: usize| {
-            if let Some(cell) = cells.get(index) {
-                cell.add(decision.counted);
-            }
-        };
-        add(&self.copies, schema::copies(copy.pair, !sent));
-        if let (true, Some(exit)) = (sent, &copy.exit) {
-            add(&self.port_out, schema::port(exit.port));
-        }
+    pub(crate) fn count_copy(&self, pair: PairId, bytes: usize, sent: bool) {
+        add(&self.copies, schema::copies(pair, !sent), Sum::of(bytes));
     }
 
     /// Counts frames that a port's interface had for the pipeline and the pipeline had no room for.
@@ -170,7 +199,7 @@ impl Block {
         let probes = is_keep_alive.then_some(&self.probes_out);
         for cells in [Some(&self.port_out), probes].into_iter().flatten() {
             if let Some(cell) = cells.get(schema::port(port)) {
-                cell.add(bytes);
+                cell.add(Sum::of(bytes));
             }
         }
     }

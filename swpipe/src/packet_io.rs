@@ -117,7 +117,7 @@ impl PacketOut {
         if length < ETHERNET_HEADER || (is_keep_alive && !stamp(&mut frame, now)) {
             return Err(PacketOutFault::Short(length));
         }
-        if !self.device.snapshot().load().mtus.admits(id, length) {
+        if !self.device.snapshot().load().mtus.view().admits(id, length) {
             return Err(PacketOutFault::Long { port: id, length });
         }
         let sent = match way {

@@ -2,16 +2,18 @@
 //!
 //! Pure: counting and sending are the worker's. Nothing here allocates, blocks or panics.
 
-use dataplane::frame::{Limits, Unlimited, parse_into};
+use dataplane::frame::Unlimited;
 use dataplane::keepalive::KEEP_ALIVE_ETHERTYPE;
 use dataplane::steering::STEERING_HEADER;
 use dataplane::tables::{
     BucketForwarding, CloneSessionId, LinkForwarding, PairForwarding, PortRole, RuleAction, UnitMode,
 };
-use dataplane::{BucketIndex, Core, LinkIndex, NotIp, PairId, Parsed, PortId, Reason, Side, UnitId, hash};
+use dataplane::{BucketIndex, Core, LinkIndex, NotIp, PairId, PortId, Reason, Side, UnitId};
 
+use crate::cpu::{Baseline, Isa};
+use crate::headers::Headers;
 use crate::io::Edit;
-use crate::tables::{RuleSlot, Snapshot};
+use crate::tables::{Matched, RuleSlot, Snapshot, View};
 
 /// Where a frame goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,17 @@ pub struct Exit {
     pub edit: Edit,
     /// Length on the way out, without FCS.
     pub length: usize,
+}
+
+impl Exit {
+    const fn of(port: PortId, edit: Edit, length: usize) -> Self {
+        let length = match edit {
+            Edit::Keep => length,
+            Edit::Push(_) => length + STEERING_HEADER,
+            Edit::Pop => length - STEERING_HEADER,
+        };
+        Exit { port, edit, length }
+    }
 }
 
 /// A copy to an appliance, beside the frame itself.
@@ -84,227 +97,271 @@ pub struct Decision {
     pub received: usize,
 }
 
-impl Decision {
+/// What becomes of a frame, and nothing about how that came.
+#[derive(Clone, Copy)]
+pub(crate) struct Fate {
+    pub(crate) reason: Reason,
+    /// Port and edit.
+    pub(crate) exit: Option<(PortId, Edit)>,
+    /// The pair that it goes to.
+    pub(crate) forwarded: Option<PairId>,
+}
+
+/// What becomes of a frame that an appliance may get a copy of.
+pub(crate) type Copied = (Fate, Option<CopyTo>);
+
+impl Fate {
     #[inline(always)]
-    fn new(reason: Reason, origin: Origin, received: usize) -> Self {
-        Decision {
-            reason,
-            origin,
-            rule: None,
-            unit: None,
-            balanced: None,
-            returned: None,
-            forwarded: None,
-            exit: None,
-            copy: None,
-            counted: received,
-            received,
-        }
+    pub(crate) const fn ending(reason: Reason) -> Self {
+        Fate { reason, exit: None, forwarded: None }
     }
 }
 
-/// Decides about a frame that came in by `port`.
-#[inline]
+/// The bucket of a frame, and what else of its rule and unit matters behind it.
+#[derive(Clone, Copy)]
+pub(crate) struct Aim {
+    hash: u32,
+    unit: UnitId,
+    bucket: BucketIndex,
+    primary: bool,
+    copy: bool,
+}
+
+/// What came of a frame of a pair.
+#[derive(Clone, Copy)]
+pub(crate) struct Return {
+    pub(crate) reason: Reason,
+    pub(crate) exit: Option<Exit>,
+    /// The link that it returns to.
+    pub(crate) link: Option<LinkIndex>,
+    /// Bytes without the steering header.
+    pub(crate) counted: usize,
+}
+
+/// Who wants to know how a decision came about. The frame path does not.
+pub(crate) trait Trace {
+    /// The unit of the rule.
+    fn unit(&mut self, _: UnitId) {}
+    /// How the session was balanced.
+    fn balanced(&mut self, _: Balanced) {}
+}
+
+impl Trace for () {}
+
+impl Trace for Decision {
+    fn unit(&mut self, unit: UnitId) {
+        self.unit = Some(unit);
+    }
+
+    fn balanced(&mut self, balanced: Balanced) {
+        self.balanced = Some(balanced);
+    }
+}
+
+/// Decides about a frame that came in by `port`: all steps of the contract, one after the other. Workers take the same
+/// steps for a batch at a time ([`batch`](crate::batch)).
 #[must_use]
 pub fn decide(tables: &Snapshot, port: PortId, frame: &[u8]) -> Decision {
-    let role = tables.ports.role(port);
-    if tables.limits.is_none() {
-        decide_as(tables, role, Unlimited, frame)
-    } else {
-        decide_as(tables, role, tables.limits, frame)
-    }
-}
-
-/// [`decide`] for a port whose role is known, by the target's limits: both are the same for a whole batch.
-#[inline(always)]
-#[must_use]
-pub fn decide_as(tables: &Snapshot, role: Option<PortRole>, limits: impl Limits, frame: &[u8]) -> Decision {
-    // Filled in place: handing it on by value would copy it right after its fields were written.
-    let mut decision = Decision::new(Reason::UnknownPort, Origin::Unknown, frame.len());
-    match role {
+    let mut decision = Decision {
+        reason: Reason::UnknownPort,
+        origin: Origin::Unknown,
+        rule: None,
+        unit: None,
+        balanced: None,
+        returned: None,
+        forwarded: None,
+        exit: None,
+        copy: None,
+        counted: frame.len(),
+        received: frame.len(),
+    };
+    match tables.ports.role(port) {
         Some(PortRole::Link { link, side, peer }) => {
             decision.origin = Origin::Link(link);
-            let at = LinkFrame { tables, link, side, peer, length: frame.len() };
-            from_link(&at, limits, &mut decision, frame);
+            let at = LinkPort { tables: tables.view(), link, side, peer };
+            // 1. Parse.
+            let mut headers = Headers::EMPTY;
+            if tables.limits.is_none() {
+                headers.read(link, Unlimited, frame);
+            } else {
+                headers.read(link, tables.limits, frame);
+            }
+            // 2. Rules.
+            let matched = tables.rules.lookup(&headers);
+            decision.rule = matched.map(|(slot, _)| slot);
+            let aim = at.aim(&headers, matched, frame.len(), Baseline, &mut decision);
+            let (fate, copy) = match aim {
+                Ok(aim) => at.hit(aim, frame.len(), &mut decision),
+                Err(fate) => (fate, None),
+            };
+            decision.reason = fate.reason;
+            decision.exit = fate.exit.map(|(port, edit)| Exit::of(port, edit, frame.len()));
+            decision.copy = copy;
+            decision.forwarded = fate.forwarded.map(|pair| (pair, side));
         }
         Some(PortRole::Pair { pair, side, copy }) => {
             decision.origin = Origin::Pair(pair);
-            from_pair(tables, &mut decision, side, copy, frame);
+            let back = PairPort { tables: tables.view(), side, copy }.serve(frame);
+            decision.reason = back.reason;
+            decision.exit = back.exit;
+            decision.returned = back.link.map(|link| (link, side));
+            decision.counted = back.counted;
         }
         None => {}
     }
     decision
 }
 
-/// Where a frame of a link stands between the steps of the contract.
-struct LinkFrame<'f> {
-    tables: &'f Snapshot,
-    link: LinkIndex,
-    side: Side,
-    peer: PortId,
-    length: usize,
+/// The port of a link, by the tables of a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct LinkPort<'t> {
+    pub(crate) tables: View<'t>,
+    pub(crate) link: LinkIndex,
+    pub(crate) side: Side,
+    pub(crate) peer: PortId,
 }
 
-impl LinkFrame<'_> {
+impl LinkPort<'_> {
     /// Out by the peer port, unchanged, if its MTU admits the frame.
     #[inline(always)]
-    fn to_peer(&self, decision: &mut Decision, reason: Reason) {
-        if self.tables.mtus.admits(self.peer, self.length) {
-            decision.reason = reason;
-            decision.exit = Some(Exit { port: self.peer, edit: Edit::Keep, length: self.length });
-        } else {
-            decision.reason = Reason::MtuExceeded;
+    fn to_peer(&self, reason: Reason, length: usize) -> Fate {
+        if !self.tables.mtus.admits(self.peer, length) {
+            return Fate::ending(Reason::MtuExceeded);
         }
+        Fate { exit: Some((self.peer, Edit::Keep)), ..Fate::ending(reason) }
     }
-}
 
-#[inline(always)]
-fn from_link(at: &LinkFrame<'_>, limits: impl Limits, decision: &mut Decision, frame: &[u8]) {
-    // 1. Parse.
-    let mut parsed = Parsed::EMPTY;
-    parse_into(frame, limits, &mut parsed);
-    // 2. Rules.
-    let Some((slot, action)) = at.tables.rules.lookup(at.link, &parsed) else {
-        at.to_peer(decision, Reason::NoFlow);
-        return;
-    };
-    decision.rule = Some(slot);
-    match action {
-        RuleAction::Bypass => at.to_peer(decision, Reason::FlowBypass),
-        RuleAction::Drop => decision.reason = Reason::FlowDrop,
-        RuleAction::ToUnit(unit) => balance(at, decision, unit, &parsed, false),
-        RuleAction::CopyToUnit(unit) => balance(at, decision, unit, &parsed, true),
-    }
-}
-
-/// Steps 3 to 7: from the unit to the pair's port.
-#[inline(always)]
-fn balance(at: &LinkFrame<'_>, decision: &mut Decision, unit: UnitId, parsed: &Parsed, copy: bool) {
-    decision.unit = Some(unit);
-    // 3. No IP header.
-    let Some(session) = &parsed.session else {
-        let reason = match parsed.not_ip() {
-            Some(NotIp::VlanTooDeep) => Reason::VlanTooDeep,
-            Some(NotIp::MplsTooDeep) => Reason::MplsTooDeep,
-            _ => Reason::NotIp,
+    /// From the rule to the bucket; what becomes of a frame that goes to none.
+    #[inline(always)]
+    pub(crate) fn aim(
+        &self,
+        headers: &Headers,
+        matched: Option<Matched>,
+        length: usize,
+        isa: impl Isa,
+        trace: &mut impl Trace,
+    ) -> Result<Aim, Fate> {
+        let (unit, copy) = match matched {
+            None => return Err(self.to_peer(Reason::NoFlow, length)),
+            Some((_, RuleAction::Bypass)) => return Err(self.to_peer(Reason::FlowBypass, length)),
+            Some((_, RuleAction::Drop)) => return Err(Fate::ending(Reason::FlowDrop)),
+            Some((_, RuleAction::ToUnit(unit))) => (unit, false),
+            Some((_, RuleAction::CopyToUnit(unit))) => (unit, true),
         };
-        at.to_peer(decision, reason);
-        return;
-    };
-    // 4. Unit state.
-    let (unit, method, bucket_mask, primary) = match at.tables.units.mode(unit) {
-        UnitMode::Balance { method, bucket_mask, primary } => (unit, method, bucket_mask, primary),
-        UnitMode::Backup { method, bucket_mask, unit } => (unit, method, bucket_mask, false),
-        UnitMode::Bypass => {
-            at.to_peer(decision, Reason::UnitBypass);
-            return;
+        trace.unit(unit);
+        // 3. No IP header.
+        if let Some(why) = headers.not_ip() {
+            let reason = match why {
+                NotIp::VlanTooDeep => Reason::VlanTooDeep,
+                NotIp::MplsTooDeep => Reason::MplsTooDeep,
+                NotIp::NotIp => Reason::NotIp,
+            };
+            return Err(self.to_peer(reason, length));
         }
-    };
-    // 5. Hash, bucket, pair and core.
-    let hash = hash(session, method, at.side);
-    let bucket = BucketIndex(hash as u16 & bucket_mask);
-    let forwarding = at.tables.buckets.forwarding(unit, bucket);
-    let serving = forwarding.and_then(BucketForwarding::serving);
-    decision.balanced = Some(Balanced { hash, unit, bucket, serving });
-    let (pair, core) = match forwarding {
-        Some(BucketForwarding::Pair { pair, core }) => (pair, core),
-        Some(BucketForwarding::Drop) if !copy => {
-            decision.reason = Reason::CoreDownDrop;
-            return;
-        }
-        Some(BucketForwarding::Drop) => {
-            at.to_peer(decision, Reason::CoreDownBypass);
-            return;
-        }
-        Some(BucketForwarding::Bypass(why)) => {
-            at.to_peer(decision, why.reason());
-            return;
-        }
-        None => {
-            at.to_peer(decision, Reason::NoBucket);
-            return;
-        }
-    };
-    // 6. Pair state.
-    let forwarding = if primary { PairForwarding::Up } else { at.tables.pair_states.forwarding(pair) };
-    let out = at.tables.pair_ports.port(pair, at.side);
-    let out = match (forwarding, out) {
-        (PairForwarding::Up, Some(out)) => out,
-        (PairForwarding::Drop, _) if !copy => {
-            decision.reason = Reason::PairDownDrop;
-            return;
-        }
-        _ => {
-            at.to_peer(decision, Reason::PairDownBypass);
-            return;
-        }
-    };
-    // 7. Steering header, port of the side that the frame came in on.
-    // The replication engine makes no copy for a session that it does not have.
-    let out = if copy { at.tables.clones.replica(CloneSessionId::of(out)) } else { Some(out) };
-    let Some(out) = out else {
-        at.to_peer(decision, Reason::Copy);
-        return;
-    };
-    let length = at.length + STEERING_HEADER;
-    let exit = at.tables.mtus.admits(out, length).then(|| Exit {
-        port: out,
-        edit: Edit::Push(at.tables.steering.encode(core, at.link)),
-        length,
-    });
-    if copy {
-        at.to_peer(decision, Reason::Copy);
-        decision.copy = Some(CopyTo { pair, exit });
-        return;
+        // 4. Unit state.
+        let (unit, method, bucket_mask, primary) = match self.tables.units.mode(unit) {
+            UnitMode::Balance { method, bucket_mask, primary } => (unit, method, bucket_mask, primary),
+            UnitMode::Backup { method, bucket_mask, unit } => (unit, method, bucket_mask, false),
+            UnitMode::Bypass => return Err(self.to_peer(Reason::UnitBypass, length)),
+        };
+        // 5. Hash and bucket.
+        let hash = isa.hash(headers, method, self.side);
+        Ok(Aim { hash, unit, bucket: BucketIndex(hash as u16 & bucket_mask), primary, copy })
     }
-    if exit.is_none() {
-        decision.reason = Reason::MtuExceeded;
-        return;
+
+    /// Has the entry of the bucket brought near.
+    #[inline(always)]
+    pub(crate) fn seek(&self, aim: Aim) {
+        self.tables.buckets.prefetch(aim.unit, aim.bucket);
     }
-    decision.reason = Reason::Forwarded;
-    decision.forwarded = Some((pair, at.side));
-    decision.exit = exit;
+
+    /// Steps 5 to 7: from the bucket to the pair's port.
+    #[inline(always)]
+    pub(crate) fn hit(&self, aim: Aim, length: usize, trace: &mut impl Trace) -> Copied {
+        let alone = |fate| (fate, None);
+        let Aim { hash, unit, bucket, primary, copy } = aim;
+        // 5. Pair and core.
+        let forwarding = self.tables.buckets.forwarding(unit, bucket);
+        trace.balanced(Balanced {
+            hash,
+            unit,
+            bucket,
+            serving: forwarding.and_then(BucketForwarding::serving),
+        });
+        let (pair, core) = match forwarding {
+            Some(BucketForwarding::Pair { pair, core }) => (pair, core),
+            Some(BucketForwarding::Drop) if !copy => return alone(Fate::ending(Reason::CoreDownDrop)),
+            Some(BucketForwarding::Drop) => return alone(self.to_peer(Reason::CoreDownBypass, length)),
+            Some(BucketForwarding::Bypass(why)) => return alone(self.to_peer(why.reason(), length)),
+            None => return alone(self.to_peer(Reason::NoBucket, length)),
+        };
+        // 6. Pair state.
+        let forwarding = if primary { PairForwarding::Up } else { self.tables.pair_states.forwarding(pair) };
+        let out = match (forwarding, self.tables.pair_ports.port(pair, self.side)) {
+            (PairForwarding::Up, Some(out)) => out,
+            (PairForwarding::Drop, _) if !copy => return alone(Fate::ending(Reason::PairDownDrop)),
+            _ => return alone(self.to_peer(Reason::PairDownBypass, length)),
+        };
+        // 7. Steering header, port of the side that the frame came in on.
+        if copy {
+            // The replication engine makes no copy for a session that it does not have.
+            let out = self.tables.clones.replica(CloneSessionId::of(out));
+            let steered =
+                |out| self.steered(out, core, length).map(|(port, edit)| Exit::of(port, edit, length));
+            let copy = out.map(|out| CopyTo { pair, exit: steered(out) });
+            return (self.to_peer(Reason::Copy, length), copy);
+        }
+        alone(match self.steered(out, core, length) {
+            None => Fate::ending(Reason::MtuExceeded),
+            exit => Fate { exit, forwarded: Some(pair), ..Fate::ending(Reason::Forwarded) },
+        })
+    }
+
+    /// With a steering header, where the port's MTU admits that.
+    #[inline(always)]
+    fn steered(&self, port: PortId, core: Core, length: usize) -> Option<(PortId, Edit)> {
+        let edit = Edit::Push(self.tables.steering.encode(core, self.link));
+        self.tables.mtus.admits(port, length + STEERING_HEADER).then_some((port, edit))
+    }
 }
 
-#[inline(always)]
-fn from_pair(tables: &Snapshot, decision: &mut Decision, side: Side, copy: bool, frame: &[u8]) {
-    // 1. Keep-alive.
-    if ethertype(frame) == Some(KEEP_ALIVE_ETHERTYPE) {
-        decision.reason = Reason::KeepAlive;
-        return;
-    }
-    // 3. What comes back from a copy.
-    if copy {
-        decision.reason = Reason::CopyReturn;
-        return;
-    }
-    // 2. Steering header.
-    let Some(header) = tables.steering.decode(frame) else {
-        decision.reason = Reason::NoSteeringHeader;
-        return;
-    };
-    let length = frame.len() - STEERING_HEADER;
-    let out = match tables.links.forwarding(header.link, side) {
-        // A probe goes up as it came.
-        Some(LinkForwarding::Controller) => {
-            decision.reason = Reason::KeepAlive;
-            return;
+/// The port of a pair, by the tables of a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct PairPort<'t> {
+    pub(crate) tables: View<'t>,
+    pub(crate) side: Side,
+    pub(crate) copy: bool,
+}
+
+impl PairPort<'_> {
+    #[inline(always)]
+    pub(crate) fn serve(&self, frame: &[u8]) -> Return {
+        let ending = |reason, counted| Return { reason, exit: None, link: None, counted };
+        // 1. Keep-alive.
+        if ethertype(frame) == Some(KEEP_ALIVE_ETHERTYPE) {
+            return ending(Reason::KeepAlive, frame.len());
         }
-        Some(LinkForwarding::Port(out)) => out,
-        None => {
-            decision.counted = length;
-            decision.reason = Reason::UnknownLink;
-            return;
+        // 3. What comes back from a copy.
+        if self.copy {
+            return ending(Reason::CopyReturn, frame.len());
         }
-    };
-    decision.counted = length;
-    if !tables.mtus.admits(out, length) {
-        decision.reason = Reason::MtuExceeded;
-        return;
+        // 2. Steering header.
+        let Some(header) = self.tables.steering.decode(frame) else {
+            return ending(Reason::NoSteeringHeader, frame.len());
+        };
+        let length = frame.len() - STEERING_HEADER;
+        let port = match self.tables.links.forwarding(header.link, self.side) {
+            Some(LinkForwarding::Port(port)) => port,
+            // A probe goes up as it came.
+            Some(LinkForwarding::Controller) => return ending(Reason::KeepAlive, frame.len()),
+            None => return ending(Reason::UnknownLink, length),
+        };
+        if !self.tables.mtus.admits(port, length) {
+            return ending(Reason::MtuExceeded, length);
+        }
+        let exit = Some(Exit { port, edit: Edit::Pop, length });
+        Return { reason: Reason::Returned, exit, link: Some(header.link), counted: length }
     }
-    decision.reason = Reason::Returned;
-    decision.returned = Some((header.link, side));
-    decision.exit = Some(Exit { port: out, edit: Edit::Pop, length });
 }
 
 #[inline(always)]

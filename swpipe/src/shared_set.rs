@@ -104,6 +104,12 @@ impl<T: Ord + Clone> SharedSet<T> {
         Some(taken)
     }
 
+    /// The first of all.
+    #[must_use]
+    pub fn first(&self) -> Option<&T> {
+        self.blocks.first()?.first()
+    }
+
     /// All, in order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.blocks.iter().flat_map(|block| block.iter())

@@ -8,16 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use arc_swap::Cache;
-use dataplane::frame::{Limits, Unlimited};
+use dataplane::PortId;
 use dataplane::schema::counters::PORTS;
-use dataplane::{PortId, Reason};
 use nix::poll::{PollFd, PollFlags, poll};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::counters::Block;
+use crate::batch::Forwarder;
+use crate::counters::{Block, Sum};
 use crate::device::Device;
-use crate::io::{Edit, Frame, Receiver, Sender};
-use crate::pipeline::decide_as;
+use crate::io::{Edit, Receiver, Sender};
 use crate::tables::Snapshot;
 
 /// Longest wait for frames, ms: how soon a worker notices that it shall stop.
@@ -44,34 +43,59 @@ pub struct Outlets {
     senders: Vec<Outlet>,
     /// Positions of senders with frames to flush.
     dirty: Vec<u16>,
+    /// Positions of senders with frames to count.
+    uncounted: Vec<u16>,
 }
 
 struct Outlet {
     port: PortId,
     sender: Box<dyn Sender>,
     dirty: bool,
+    /// Not counted yet.
+    sent: Sum,
 }
 
 impl Outlets {
     /// Of these senders; a port outside of 0..=511 gets none.
     #[must_use]
     pub fn new(senders: PortSenders) -> Self {
-        let mut outlets =
-            Outlets { positions: Box::new([NO_SENDER; PORTS]), senders: Vec::new(), dirty: Vec::new() };
+        let mut outlets = Outlets {
+            positions: Box::new([NO_SENDER; PORTS]),
+            senders: Vec::new(),
+            dirty: Vec::new(),
+            uncounted: Vec::new(),
+        };
         outlets.exchange(senders, &[]);
         outlets
     }
 
-    /// Queues a frame; `false` where the port has no interface or no room.
+    /// Queues a frame, which counts as so many bytes; `false` where the port has no interface or no room.
     #[inline(always)]
-    pub fn send(&mut self, port: PortId, frame: &[u8], edit: Edit) -> bool {
+    pub fn send(&mut self, port: PortId, frame: &[u8], edit: Edit, counted: usize) -> bool {
         let position = self.positions.get(port.index()).copied().unwrap_or(NO_SENDER);
         let Some(outlet) = self.senders.get_mut(usize::from(position)) else { return false };
-        if !outlet.dirty {
-            outlet.dirty = true;
-            self.dirty.push(position);
+        if !outlet.sender.send(frame, edit) {
+            return false;
         }
-        outlet.sender.send(frame, edit)
+        if outlet.sent.frames == 0 {
+            self.uncounted.push(position);
+            if !outlet.dirty {
+                outlet.dirty = true;
+                self.dirty.push(position);
+            }
+        }
+        outlet.sent.add(counted);
+        true
+    }
+
+    /// Counts what was queued since the last call.
+    #[inline(always)]
+    pub(crate) fn count(&mut self, counters: &Block) {
+        for position in self.uncounted.drain(..) {
+            if let Some(outlet) = self.senders.get_mut(usize::from(position)) {
+                counters.count_out(outlet.port, std::mem::take(&mut outlet.sent));
+            }
+        }
     }
 
     /// Sends what is queued; senders whose kernel queue is full stay for the next flush.
@@ -93,11 +117,17 @@ impl Outlets {
         let (old, kept): (Vec<Outlet>, Vec<Outlet>) =
             self.senders.drain(..).partition(|outlet| is_old(outlet.port));
         self.senders = kept;
-        self.senders.extend(begin.into_iter().map(|(port, sender)| Outlet { port, sender, dirty: false }));
+        self.senders.extend(begin.into_iter().map(|(port, sender)| Outlet {
+            port,
+            sender,
+            dirty: false,
+            sent: Sum::default(),
+        }));
         self.positions.fill(NO_SENDER);
         self.dirty.clear();
         // Room for all, so that the frame path does not allocate.
         self.dirty.reserve(self.senders.len());
+        self.uncounted.reserve(self.senders.len());
         for (position, outlet) in (0..NO_SENDER).zip(&self.senders) {
             if let Some(cell) = self.positions.get_mut(outlet.port.index()) {
                 *cell = position;
@@ -121,53 +151,6 @@ fn descriptors(inlets: &[Inlet], mailbox: &Mailbox) -> io::Result<Vec<OwnedFd>> 
         .chain([mailbox.bell.as_fd()])
         .map(|descriptor| descriptor.try_clone_to_owned())
         .collect()
-}
-
-/// Runs one batch of a port through the pipeline: decides, sends and counts every frame.
-#[inline]
-pub fn forward(tables: &Snapshot, counters: &Block, port: PortId, frames: &[Frame<'_>], out: &mut Outlets) {
-    if tables.limits.is_none() {
-        forward_within(tables, Unlimited, counters, port, frames, out);
-    } else {
-        forward_limited(tables, counters, port, frames, out);
-    }
-}
-
-/// Apart, so that the way without limits is compiled as if there were no other.
-#[inline(never)]
-fn forward_limited(
-    tables: &Snapshot,
-    counters: &Block,
-    port: PortId,
-    frames: &[Frame<'_>],
-    out: &mut Outlets,
-) {
-    forward_within(tables, tables.limits, counters, port, frames, out);
-}
-
-#[inline(always)]
-fn forward_within(
-    tables: &Snapshot,
-    limits: impl Limits,
-    counters: &Block,
-    port: PortId,
-    frames: &[Frame<'_>],
-    out: &mut Outlets,
-) {
-    let role = tables.ports.role(port);
-    for frame in frames {
-        let mut decision = decide_as(tables, role, limits, frame.bytes);
-        if let Some(copy) = &decision.copy {
-            let sent = copy.exit.as_ref().is_some_and(|exit| out.send(exit.port, frame.bytes, exit.edit));
-            counters.count_copy(&decision, sent);
-        }
-        if let Some(exit) = &decision.exit
-            && !out.send(exit.port, frame.bytes, exit.edit)
-        {
-            decision.reason = Reason::PortFull;
-        }
-        counters.count(port, &decision);
-    }
 }
 
 /// A receiver and the port it belongs to.
@@ -253,7 +236,7 @@ impl Mailbox {
 /// One worker.
 pub struct Worker {
     device: Arc<Device>,
-    counters: Arc<Block>,
+    forwarder: Forwarder,
     inlets: Vec<Inlet>,
     /// What polls readable when the inlets have frames, or the mailbox an exchange.
     descriptors: Vec<OwnedFd>,
@@ -267,10 +250,10 @@ impl Worker {
     /// # Errors
     /// No descriptors left.
     pub fn new(device: Arc<Device>, inlets: Vec<Inlet>, out: Outlets) -> io::Result<Self> {
-        let counters = device.counters().block();
+        let forwarder = Forwarder::new(device.counters().block());
         let mailbox = Arc::new(Mailbox::new()?);
         let descriptors = descriptors(&inlets, &mailbox)?;
-        Ok(Worker { device, counters, inlets, descriptors, out, mailbox })
+        Ok(Worker { device, forwarder, inlets, descriptors, out, mailbox })
     }
 
     /// Where it takes exchanges from while it runs.
@@ -296,9 +279,9 @@ impl Worker {
                 for inlet in &mut self.inlets {
                     // One snapshot for the whole batch: no frame sees half a change.
                     let tables: &Snapshot = tables.load();
-                    let (counters, out, port) = (&*self.counters, &mut self.out, inlet.port);
+                    let (forwarder, out, port) = (&mut self.forwarder, &mut self.out, inlet.port);
                     received += inlet.receiver.receive(&mut |frames| {
-                        forward(tables, counters, port, frames, out);
+                        forwarder.forward(tables, port, frames, out);
                     });
                 }
                 self.out.flush();
@@ -343,10 +326,10 @@ impl Worker {
             }
             old.senders = self.out.exchange(senders, &senders_end);
             for inlet in &mut old.inlets {
-                inlet.report(&self.counters);
+                inlet.report(self.forwarder.counters());
             }
             for (port, sender) in &mut old.senders {
-                report_lost(*port, sender.as_mut(), &self.counters);
+                report_lost(*port, sender.as_mut(), self.forwarder.counters());
             }
             // Whoever asked may have gone.
             let _ = answer.send(old);
@@ -374,10 +357,10 @@ impl Worker {
 
     /// Forwards what a held receiver has left.
     fn empty(&mut self, inlet: &mut Inlet, tables: &Snapshot) {
-        let (counters, out, port) = (&*self.counters, &mut self.out, inlet.port);
+        let (forwarder, out, port) = (&mut self.forwarder, &mut self.out, inlet.port);
         // A ring's worth and more; one that could not be held would never end.
         for _ in 0..LEFT_BATCHES {
-            let received = inlet.receiver.receive(&mut |frames| forward(tables, counters, port, frames, out));
+            let received = inlet.receiver.receive(&mut |frames| forwarder.forward(tables, port, frames, out));
             out.flush();
             if received == 0 {
                 break;
@@ -388,10 +371,10 @@ impl Worker {
     /// Counts and says what was lost below the pipeline.
     fn report(&mut self) {
         for inlet in &mut self.inlets {
-            inlet.report(&self.counters);
+            inlet.report(self.forwarder.counters());
         }
         for outlet in &mut self.out.senders {
-            report_lost(outlet.port, outlet.sender.as_mut(), &self.counters);
+            report_lost(outlet.port, outlet.sender.as_mut(), self.forwarder.counters());
         }
     }
 }

@@ -33,12 +33,13 @@ use p4runtime::proto::p4::v1::{
     field_match,
 };
 use site_file::example_entries;
+use swpipe::batch::Forwarder;
 use swpipe::counters::Place;
 use swpipe::device::{Atomicity as DeviceAtomicity, Device};
 use swpipe::io::{Edit, Frame, KeepAliveSender, Sender};
 use swpipe::packet_io;
 use swpipe::server::Server;
-use swpipe::worker::{Outlets, forward};
+use swpipe::worker::Outlets;
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 use tonic::Code;
@@ -538,15 +539,15 @@ async fn counters_add_up_to_frames_in() {
     let senders = (0..64).filter(|port| *port != 4 + 2);
     let senders = senders.map(|port| (PortId(port), Box::new(Sink) as Box<dyn Sender>)).collect();
     let mut out = Outlets::new(senders);
-    let block = switch.device.counters().block();
+    let mut forwarder = Forwarder::new(switch.device.counters().block());
     let frames = captured();
     let bytes: usize = frames.iter().map(Vec::len).sum();
     let tables = switch.device.snapshot().load_full();
     for frame in &frames {
-        forward(&tables, &block, lan, &[Frame { bytes: frame }], &mut out);
+        forwarder.forward(&tables, lan, &[Frame { bytes: frame }], &mut out);
     }
     // From a port that serves nothing.
-    forward(&tables, &block, PortId(200), &[Frame { bytes: &frames[0] }], &mut out);
+    forwarder.forward(&tables, PortId(200), &[Frame { bytes: &frames[0] }], &mut out);
 
     let wildcard = vec![CounterEntry::default().into()];
     let mut sums: HashMap<u32, (i64, i64)> = HashMap::new();
@@ -591,7 +592,7 @@ async fn counters_add_up_to_frames_in() {
     let update = Update::modify(DirectCounterEntry { data: Some(set), ..direct.clone() });
     session.write(vec![update], Atomicity::ContinueOnError).await.unwrap();
     assert_eq!(value(direct.clone().into()).await, set);
-    forward(&tables, &block, lan, &[Frame { bytes: &frames[0] }], &mut out);
+    forwarder.forward(&tables, lan, &[Frame { bytes: &frames[0] }], &mut out);
     let cell = CounterEntry {
         counter_id: counters::PORT_IN.id,
         index: Some(Index { index: lan.0.into() }),

@@ -19,10 +19,11 @@ use p4runtime::ElectionId;
 use p4runtime::client::{Atomicity, Options, PipelineAction, Session, Target};
 use p4runtime::entry::{p4info, update_to_wire};
 use p4runtime::proto::p4::v1::ForwardingPipelineConfig;
+use swpipe::batch::Forwarder;
 use swpipe::device::Device;
 use swpipe::io::Frame;
 use swpipe::server::{Listen, Server};
-use swpipe::worker::{Outlets, forward};
+use swpipe::worker::Outlets;
 
 /// How long a client may take.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -54,11 +55,11 @@ fn traffic(device: &Device, server: &Server, stop: &AtomicBool) {
     tcp[26..34].copy_from_slice(&[10, 0, 0, 1, 192, 0, 2, 1]);
     let mut keep_alive = vec![0; 60];
     keep_alive[12..14].copy_from_slice(&KEEP_ALIVE_ETHERTYPE.to_be_bytes());
-    let (block, deliver) = (device.counters().block(), server.deliver());
+    let (mut forwarder, deliver) = (Forwarder::new(device.counters().block()), server.deliver());
     let mut out = Outlets::new(Vec::new());
     while !stop.load(Relaxed) {
         let tables = device.snapshot().load_full();
-        forward(&tables, &block, PortId(4 * 4 + 2), &[Frame { bytes: &tcp }], &mut out);
+        forwarder.forward(&tables, PortId(4 * 4 + 2), &[Frame { bytes: &tcp }], &mut out);
         deliver(PortId(6), &keep_alive, Nanos(123_456_789));
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use dataplane::tables::{BucketEntry, BucketForwarding};
 use dataplane::{BucketIndex, UnitId};
 
+use crate::prefetch::prefetch;
+
 type Cell = Option<BucketForwarding>;
 
 // A million buckets are 4 MiB.
@@ -21,11 +23,9 @@ impl Default for Buckets {
 }
 
 impl Buckets {
-    /// `None` where the bucket has no entry.
     #[inline(always)]
-    #[must_use]
-    pub fn forwarding(&self, unit: UnitId, bucket: BucketIndex) -> Option<BucketForwarding> {
-        self.0.get(unit.index())?.get(bucket.index()).copied().flatten()
+    pub(crate) fn view(&self) -> BucketsView<'_> {
+        BucketsView(&self.0)
     }
 
     pub(super) fn set(&mut self, entry: &BucketEntry) {
@@ -46,6 +46,26 @@ impl Buckets {
             && let Some(slot) = Arc::make_mut(unit).get_mut(entry.bucket.index())
         {
             *slot = None;
+        }
+    }
+}
+
+/// The table as frames read it.
+#[derive(Clone, Copy)]
+pub(crate) struct BucketsView<'t>(&'t [Arc<Vec<Cell>>]);
+
+impl BucketsView<'_> {
+    /// `None` where the bucket has no entry.
+    #[inline(always)]
+    pub(crate) fn forwarding(self, unit: UnitId, bucket: BucketIndex) -> Option<BucketForwarding> {
+        self.0.get(unit.index())?.get(bucket.index()).copied().flatten()
+    }
+
+    /// Has the entry of a bucket brought near.
+    #[inline(always)]
+    pub(crate) fn prefetch(self, unit: UnitId, bucket: BucketIndex) {
+        if let Some(cell) = self.0.get(unit.index()).and_then(|cells| cells.get(bucket.index())) {
+            prefetch(cell);
         }
     }
 }

@@ -15,15 +15,9 @@ impl Default for Links {
 }
 
 impl Links {
-    /// What one side of a link index is for; `None` where no link has it.
     #[inline(always)]
-    #[must_use]
-    pub fn forwarding(&self, link: LinkIndex, side: Side) -> Option<LinkForwarding> {
-        let [lan, wan] = self.0.get(link.index())?;
-        match side {
-            Side::Lan => *lan,
-            Side::Wan => *wan,
-        }
+    pub(crate) fn view(&self) -> LinksView<'_> {
+        LinksView(&self.0)
     }
 
     /// Indices that frames to the controller name, ascending.
@@ -47,5 +41,21 @@ impl Links {
 
     pub(super) fn clear(&mut self, entry: &LinkEntry) {
         self.write(entry, None);
+    }
+}
+
+/// The table as frames read it.
+#[derive(Clone, Copy)]
+pub(crate) struct LinksView<'t>(&'t [[Option<LinkForwarding>; 2]]);
+
+impl LinksView<'_> {
+    /// What one side of a link index is for; `None` where no link has it.
+    #[inline(always)]
+    pub(crate) fn forwarding(self, link: LinkIndex, side: Side) -> Option<LinkForwarding> {
+        let [lan, wan] = self.0.get(link.index())?;
+        match side {
+            Side::Lan => *lan,
+            Side::Wan => *wan,
+        }
     }
 }

@@ -17,14 +17,20 @@ use dataplane::frame::ParseLimits;
 use dataplane::tables::TableEntry;
 
 pub use buckets::Buckets;
+pub(crate) use buckets::BucketsView;
 pub use clone_sessions::CloneSessions;
 pub use links::Links;
+pub(crate) use links::LinksView;
 pub use pair_ports::PairPorts;
+pub(crate) use pair_ports::PairPortsView;
 pub use pair_state::PairStates;
+pub(crate) use pair_state::PairStatesView;
 pub use port_mtu::PortMtus;
+pub(crate) use port_mtu::PortMtusView;
 pub use ports::Ports;
-pub use rules::{RuleSlot, Rules, Seat};
+pub use rules::{Matched, Ordered, RuleSlot, Rules, Seat};
 pub use units::Units;
+pub(crate) use units::UnitsView;
 
 /// All tables at one instant. A worker sees one snapshot for a whole batch; a change makes the next one,
 /// which shares what did not change.
@@ -54,7 +60,33 @@ pub struct Snapshot {
     pub clones: Arc<CloneSessions>,
 }
 
+/// The tables behind the rules, as one batch after the other reads them: no pointer between a frame and a cell.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'t> {
+    pub(crate) steering: SteeringMode,
+    pub(crate) units: UnitsView<'t>,
+    pub(crate) buckets: BucketsView<'t>,
+    pub(crate) pair_states: PairStatesView<'t>,
+    pub(crate) pair_ports: PairPortsView<'t>,
+    pub(crate) mtus: PortMtusView<'t>,
+    pub(crate) links: LinksView<'t>,
+    pub(crate) clones: &'t CloneSessions,
+}
+
 impl Snapshot {
+    pub(crate) fn view(&self) -> View<'_> {
+        View {
+            steering: self.steering,
+            units: self.units.view(),
+            buckets: self.buckets.view(),
+            pair_states: self.pair_states.view(),
+            pair_ports: self.pair_ports.view(),
+            mtus: self.mtus.view(),
+            links: self.links.view(),
+            clones: &self.clones,
+        }
+    }
+
     /// Of a target whose tables are empty.
     #[must_use]
     pub fn empty(limits: ParseLimits) -> Self {

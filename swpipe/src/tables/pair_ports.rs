@@ -15,15 +15,9 @@ impl Default for PairPorts {
 }
 
 impl PairPorts {
-    /// The pair's port of one side.
     #[inline(always)]
-    #[must_use]
-    pub fn port(&self, pair: PairId, side: Side) -> Option<PortId> {
-        let [lan, wan] = self.0.get(pair.index())?;
-        match side {
-            Side::Lan => *lan,
-            Side::Wan => *wan,
-        }
+    pub(crate) fn view(&self) -> PairPortsView<'_> {
+        PairPortsView(&self.0)
     }
 
     fn write(&mut self, entry: &PairPortEntry, port: Option<PortId>) {
@@ -41,5 +35,21 @@ impl PairPorts {
 
     pub(super) fn clear(&mut self, entry: &PairPortEntry) {
         self.write(entry, None);
+    }
+}
+
+/// The table as frames read it.
+#[derive(Clone, Copy)]
+pub(crate) struct PairPortsView<'t>(&'t [[Option<PortId>; 2]]);
+
+impl PairPortsView<'_> {
+    /// The pair's port of one side.
+    #[inline(always)]
+    pub(crate) fn port(self, pair: PairId, side: Side) -> Option<PortId> {
+        let [lan, wan] = self.0.get(pair.index())?;
+        match side {
+            Side::Lan => *lan,
+            Side::Wan => *wan,
+        }
     }
 }

@@ -15,11 +15,9 @@ impl Default for PairStates {
 }
 
 impl PairStates {
-    /// Bypass where the pair is unknown.
     #[inline(always)]
-    #[must_use]
-    pub fn forwarding(&self, pair: PairId) -> PairForwarding {
-        self.0.get(pair.index()).copied().unwrap_or(PairForwarding::Bypass)
+    pub(crate) fn view(&self) -> PairStatesView<'_> {
+        PairStatesView(&self.0)
     }
 
     pub(super) fn set(&mut self, entry: &PairStateEntry) {
@@ -32,5 +30,17 @@ impl PairStates {
         if let Some(cell) = self.0.get_mut(entry.pair.index()) {
             *cell = PairForwarding::Bypass;
         }
+    }
+}
+
+/// The table as frames read it.
+#[derive(Clone, Copy)]
+pub(crate) struct PairStatesView<'t>(&'t [PairForwarding]);
+
+impl PairStatesView<'_> {
+    /// Bypass where the pair is unknown.
+    #[inline(always)]
+    pub(crate) fn forwarding(self, pair: PairId) -> PairForwarding {
+        self.0.get(pair.index()).copied().unwrap_or(PairForwarding::Bypass)
     }
 }

@@ -18,11 +18,9 @@ impl Default for PortMtus {
 }
 
 impl PortMtus {
-    /// Whether a frame of `length` bytes, Ethernet header included, may leave by the port.
     #[inline(always)]
-    #[must_use]
-    pub fn admits(&self, port: PortId, length: usize) -> bool {
-        self.0.get(port.index()).is_none_or(|longest| length as u64 <= u64::from(*longest))
+    pub(crate) fn view(&self) -> PortMtusView<'_> {
+        PortMtusView(&self.0)
     }
 
     pub(super) fn set(&mut self, entry: &PortMtuEntry) {
@@ -35,5 +33,17 @@ impl PortMtus {
         if let Some(cell) = self.0.get_mut(entry.port.index()) {
             *cell = NO_LIMIT;
         }
+    }
+}
+
+/// The table as frames read it.
+#[derive(Clone, Copy)]
+pub(crate) struct PortMtusView<'t>(&'t [u32]);
+
+impl PortMtusView<'_> {
+    /// Whether a frame of `length` bytes, Ethernet header included, may leave by the port.
+    #[inline(always)]
+    pub(crate) fn admits(self, port: PortId, length: usize) -> bool {
+        self.0.get(port.index()).is_none_or(|longest| length as u64 <= u64::from(*longest))
     }
 }

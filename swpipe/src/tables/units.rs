@@ -14,11 +14,9 @@ impl Default for Units {
 }
 
 impl Units {
-    /// Bypass where the unit is unknown.
     #[inline(always)]
-    #[must_use]
-    pub fn mode(&self, unit: UnitId) -> UnitMode {
-        self.0.get(unit.index()).copied().unwrap_or(UnitMode::Bypass)
+    pub(crate) fn view(&self) -> UnitsView<'_> {
+        UnitsView(&self.0)
     }
 
     pub(super) fn set(&mut self, entry: &UnitEntry) {
@@ -31,5 +29,17 @@ impl Units {
         if let Some(cell) = self.0.get_mut(entry.unit.index()) {
             *cell = UnitMode::Bypass;
         }
+    }
+}
+
+/// The table as frames read it.
+#[derive(Clone, Copy)]
+pub(crate) struct UnitsView<'t>(&'t [UnitMode]);
+
+impl UnitsView<'_> {
+    /// Bypass where the unit is unknown.
+    #[inline(always)]
+    pub(crate) fn mode(self, unit: UnitId) -> UnitMode {
+        self.0.get(unit.index()).copied().unwrap_or(UnitMode::Bypass)
     }
 }

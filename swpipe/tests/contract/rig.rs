@@ -1,13 +1,19 @@
 //! A device with a site on it.
 
+use std::sync::{Arc, Mutex};
+
 use dataplane::entry::Update;
 use dataplane::{PortId, Reason};
 use serde_json::{Value, json};
 use site::{Condition, Ids, Site};
+use swpipe::batch::Forwarder;
 use swpipe::counters::{Count, Place};
+use swpipe::cpu::Cpu;
 use swpipe::device::{Atomicity, Device};
 use swpipe::edit::edited;
+use swpipe::io::{Edit, Frame, Sender};
 use swpipe::pipeline::{Decision, decide};
+use swpipe::worker::Outlets;
 
 pub(crate) struct Rig {
     pub(crate) site: Site,
@@ -26,7 +32,51 @@ pub(crate) struct Outcome {
     pub(crate) copy: Option<(String, Vec<u8>)>,
 }
 
+/// Frames that were sent, and by which port.
+type Sent = Arc<Mutex<Vec<(PortId, Vec<u8>)>>>;
+
+struct Shelf {
+    port: PortId,
+    sent: Sent,
+}
+
+impl Sender for Shelf {
+    fn send(&mut self, frame: &[u8], edit: Edit) -> bool {
+        self.sent.lock().unwrap().push((self.port, edited(frame, edit)));
+        true
+    }
+
+    fn flush(&mut self) {}
+}
+
+/// A worker's part of the frame path, with something at the other end.
+pub(crate) struct Line {
+    forwarder: Forwarder,
+    out: Outlets,
+    sent: Sent,
+}
+
+impl Line {
+    /// Runs frames that came in by a port as batches; what was sent, in order.
+    pub(crate) fn pass(&mut self, rig: &Rig, port: PortId, frames: &[Vec<u8>]) -> Vec<(PortId, Vec<u8>)> {
+        let frames: Vec<Frame<'_>> = frames.iter().map(|bytes| Frame { bytes }).collect();
+        self.forwarder.forward(&rig.device.snapshot().load(), port, &frames, &mut self.out);
+        self.out.flush();
+        std::mem::take(&mut *self.sent.lock().unwrap())
+    }
+}
+
 impl Rig {
+    /// A line that counts in the rig's device.
+    pub(crate) fn line(&self, cpu: Cpu) -> Line {
+        let sent = Sent::default();
+        let shelf = |port| Shelf { port, sent: Arc::clone(&sent) };
+        let senders =
+            self.site.ports.values().map(|port| (port.id, Box::new(shelf(port.id)) as Box<dyn Sender>));
+        let out = Outlets::new(senders.collect());
+        Line { forwarder: Forwarder::with_cpu(self.device.counters().block(), cpu), out, sent }
+    }
+
     pub(crate) fn new(tree: &Value, condition: impl FnOnce(&Site) -> Condition) -> Self {
         let site = Site::from_json(&tree.to_string()).unwrap_or_else(|error| panic!("{error}\n{tree:#}"));
         let ids = Ids::allocate(&site, &Ids::default());

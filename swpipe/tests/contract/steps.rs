@@ -7,6 +7,7 @@ use dataplane::tables::CloneSessionEntry;
 use dataplane::{LinkIndex, Nanos, PairId, PortId, Reason};
 use serde_json::{Value, json};
 use site::{Condition, UnitForwarding};
+use swpipe::cpu::Cpu;
 use swpipe::device::{Atomicity, Device};
 use swpipe::pipeline::decide;
 
@@ -408,15 +409,13 @@ fn a_port_that_serves_nothing_drops_and_says_so() {
 #[test]
 fn bytes_are_the_frame_as_it_was_on_the_link() {
     let rig = Rig::up(&small());
-    let block = rig.device.counters().block();
+    let mut line = rig.line(Cpu::detect());
     let frame = plain(&session_of(&rig, "a"));
     let length = frame.len() as u64;
-    let there = rig.decide("l1", &frame);
-    block.count(rig.port("l1"), &there);
-    let (out, steered) = rig.outcome(&there, &frame).out.unwrap();
-    assert_eq!(out, "al");
-    let back = rig.decide("aw", &steered);
-    block.count(rig.port("aw"), &back);
+    let there = line.pass(&rig, rig.port("l1"), &[frame]);
+    let [(out, steered)] = there.as_slice() else { panic!("{there:?}") };
+    assert_eq!(*out, rig.port("al"));
+    line.pass(&rig, rig.port("aw"), &[steered.clone()]);
     let bytes = |array: u32, index: usize| rig.read(array, index).bytes;
     assert_eq!(bytes(counters::VERDICTS.id, Reason::Forwarded.slot()), length);
     assert_eq!(bytes(counters::VERDICTS.id, Reason::Returned.slot()), length);

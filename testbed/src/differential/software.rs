@@ -7,13 +7,14 @@ use dataplane::schema::counters;
 use dataplane::tables::Family;
 use dataplane::target::{SWPIPE, TargetProfile};
 use dataplane::{PortId, Reason};
-use swpipe::counters::{Block, Count, Place};
+use swpipe::batch::Forwarder;
+use swpipe::counters::{Count, Place};
 use swpipe::device::{Atomicity, Device};
 use swpipe::edit::edited;
 use swpipe::io::{Edit, Frame, Sender};
 use swpipe::pipeline::decide;
 use swpipe::tables::Snapshot;
-use swpipe::worker::{Outlets, forward};
+use swpipe::worker::Outlets;
 
 use super::plane::{Counts, Ending, Outcome, Plane};
 use crate::error::{Error, Result};
@@ -39,7 +40,7 @@ impl Sender for Shelf {
 /// The software pipeline in this process.
 pub struct Software {
     device: Device,
-    block: Arc<Block>,
+    forwarder: Forwarder,
     snapshot: Arc<Snapshot>,
     rules: Vec<EntryKey>,
     outlets: Outlets,
@@ -65,7 +66,7 @@ impl Software {
             .collect();
         let device = Device::new(profile);
         Software {
-            block: device.counters().block(),
+            forwarder: Forwarder::new(device.counters().block()),
             snapshot: device.snapshot().load_full(),
             device,
             rules: Vec::new(),
@@ -82,7 +83,7 @@ impl Plane for Software {
 
     fn load(&mut self, entries: &[Entry]) -> Result<()> {
         self.device = Device::new(self.device.profile());
-        self.block = self.device.counters().block();
+        self.forwarder = Forwarder::new(self.device.counters().block());
         let updates: Vec<Update> = entries
             .iter()
             .cloned()
@@ -103,7 +104,7 @@ impl Plane for Software {
 
     fn frame(&mut self, port: PortId, bytes: &[u8]) -> Result<Outcome> {
         let reason = decide(&self.snapshot, port, bytes).reason;
-        forward(&self.snapshot, &self.block, port, &[Frame { bytes }], &mut self.outlets);
+        self.forwarder.forward(&self.snapshot, port, &[Frame { bytes }], &mut self.outlets);
         self.outlets.flush();
         let mut sent = std::mem::take(&mut *self.sent.lock().unwrap_or_else(PoisonError::into_inner));
         sent.sort();
