@@ -19,7 +19,7 @@ const V6_ENTRIES: usize = 1 << 13;
 /// Entries of which a flow has one: it is in either of two.
 const WAYS: usize = 2;
 /// Rules up to which comparing them all is less work than remembering.
-const NOT_WORTH: usize = 8;
+const NOT_WORTH: usize = 16;
 
 #[derive(Clone, Copy)]
 #[repr(align(64))]

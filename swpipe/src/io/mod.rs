@@ -36,7 +36,7 @@ pub const MTU_MIN: u32 = 68;
 pub const MTU_MAX: u32 = 10240;
 
 /// Frames in a batch at most.
-pub const BATCH: usize = 32;
+pub const BATCH: usize = 64;
 
 /// A received frame; it lives in the receiver's ring until the call that handed it over returns.
 #[derive(Clone, Copy, Debug, Default)]
