@@ -164,7 +164,10 @@ impl PortSet {
         let mut owners = Owners::of(state, specs, self.0.mailboxes.len());
         let mut opened = BTreeMap::new();
         for spec in changed {
-            let owner = state.ports.get(&spec.id).map_or_else(|| owners.next(), |old| old.owner);
+            // An AF_XDP queue is one worker's: who has the interface keeps it.
+            let old = state.ports.values().find(|old| old.spec.interface == spec.interface);
+            let old = old.or_else(|| state.ports.get(&spec.id));
+            let owner = old.map_or_else(|| owners.next(), |old| old.owner);
             let port = raised
                 .raise(spec)
                 .and_then(|()| self.open_port(spec, owner, specs.len()))

@@ -16,7 +16,7 @@ pub(super) const CHUNK: usize = 4096;
 pub(super) const HEADROOM: usize = 256;
 /// Chunks that a port has at most: received and waiting, and on their way out.
 const CHUNKS_OF_PORT: usize = 5 << 10;
-/// A port never has fewer.
+/// A port that would have fewer is none.
 const LEAST_OF_PORT: usize = 256;
 /// Chunks of a worker, where its ports are few enough: each socket costs the kernel some 130 bytes a chunk.
 const CHUNKS_OF_ALL: usize = 32 << 10;
@@ -118,7 +118,7 @@ impl Umem {
     /// Memory for about so many ports of one worker.
     pub(super) fn of_ports(ports: usize) -> io::Result<Self> {
         let ports = ports.max(1);
-        Self::of_chunks(ports, ports * (CHUNKS_OF_ALL / ports).clamp(LEAST_OF_PORT, CHUNKS_OF_PORT))
+        Self::of_chunks(ports, ports * (CHUNKS_OF_ALL / ports).min(CHUNKS_OF_PORT))
     }
 
     fn of_chunks(ports: usize, chunks: usize) -> io::Result<Self> {
@@ -242,6 +242,25 @@ impl Umem {
         })
     }
 
+    /// A sender does not send what it has queued.
+    pub(super) fn give_up(&self, chunk: Chunk, socket: SocketId) {
+        match self.holder(chunk) {
+            Some(Holder::Sender(of)) if of == socket => {
+                self.set(chunk, Holder::Free);
+                self.free().push(chunk);
+            }
+            // Its receiver still has it, and goes on with it.
+            Some(Holder::Taken(of)) if of == socket => {
+                if let Some(cell) = self.holders.get(chunk.0 as usize) {
+                    let (from, to) = (Holder::Taken(of).bits(), Holder::Lent.bits());
+                    // It fails where the receiver is done with it meanwhile: it is free when the socket is closed.
+                    let _ = cell.compare_exchange(from, to, Relaxed, Relaxed);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Takes note of a socket that was closed. The kernel may use its chunks for some time after that.
     pub(super) fn note_closed(&self, closed: Closed) {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner).push(closed);
@@ -259,15 +278,7 @@ impl Umem {
             let chunk = Chunk(number);
             match self.holder(chunk) {
                 Some(Holder::Kernel(of) | Holder::Sender(of)) if of == socket => back.push(chunk),
-                // Its receiver still has it, and goes on with it.
-                Some(Holder::Taken(of)) if of == socket => {
-                    if let Some(cell) = self.holders.get(number as usize) {
-                        let (from, to) = (Holder::Taken(of).bits(), Holder::Lent.bits());
-                        // It fails where the receiver is done with it meanwhile: the chunk is lost, the socket's
-                        // bytes are not touched.
-                        let _ = cell.compare_exchange(from, to, Relaxed, Relaxed);
-                    }
-                }
+                Some(Holder::Taken(of)) if of == socket => self.give_up(chunk, socket),
                 _ => {}
             }
         }
@@ -326,7 +337,7 @@ mod tests {
 
     #[test]
     fn shares_of_all_ports_fit_into_the_memory() {
-        for ports in [1, 2, 6, 10, 64, 130, 260] {
+        for ports in [1, 2, 6, 10, 64, 128] {
             let memory = Umem::of_ports(ports).expect("memory");
             for port in 0..ports {
                 assert!(memory.has_room(), "port {port} of {ports}");
@@ -347,6 +358,7 @@ mod tests {
             assert!(ports * memory.sending_share() + 3 * ports * memory.receiving_share() <= memory.chunks());
         }
         assert_eq!(ports, 2 * CHUNKS_OF_PORT / LEAST_OF_PORT);
+        assert!(!Umem::of_ports(260).expect("memory").has_room());
     }
 
     #[test]
