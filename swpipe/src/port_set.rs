@@ -291,6 +291,12 @@ impl PortSet {
         let in_use: BTreeSet<String> = state.ports.values().map(|port| port.spec.interface.clone()).collect();
         state.claims.retain(|interface, _| in_use.contains(interface));
         state.phase = Phase::Ready;
+        self.reclaim();
+    }
+
+    /// Makes the memory of frames that closed sockets had free again.
+    fn reclaim(&self) {
+        self.0.shares.iter().for_each(Share::reclaim);
     }
 
     /// Puts everything back as it was before a change began.
@@ -390,6 +396,7 @@ impl PortSet {
             self.0.packet_out.put(id, way);
         }
         self.0.inlet.refresh();
+        self.reclaim();
         Ok(opened)
     }
 

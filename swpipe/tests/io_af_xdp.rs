@@ -433,6 +433,7 @@ fn no_chunk_is_lost_in_a_million_frames() {
         // Queued and never flushed.
         assert!(sender.send(&bytes, Edit::Keep));
         drop((receiver, sender));
+        share.reclaim();
         let (free, all) = share.chunks().expect("a port is open");
         assert_eq!(free, all);
         drop(kept);
@@ -484,13 +485,21 @@ fn every_queue_of_an_interface_is_received() {
         assert_eq!(port.describe(), "AF_XDP, native, copying, 4 queues");
         let mut receiver = port.receiver().expect("receiver");
         let host = Host::on("h1");
-        // Each socket of a host sends by a queue of its own choice.
+        // UDP, whose ports choose the queue.
         for number in 0..64 {
-            let mut bytes = frame(100, number);
-            bytes[5] = number;
+            let mut bytes = frame(100, 0);
+            bytes[12..14].copy_from_slice(&[8, 0]);
+            bytes[14..24].copy_from_slice(&[0x45, 0, 0, 86, 0, 0, 0, 0, 64, 17]);
+            bytes[34..38].copy_from_slice(&[number, 1, 2, number]);
             host.send(&bytes);
             assert_eq!(take(receiver.as_mut(), 1), [bytes]);
         }
+        let counted = run("ethtool -S p1");
+        let busy = counted
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("rx_queue_")?.split_once("_xdp_packets: "))
+            .filter(|(_, frames)| *frames != "0");
+        assert!(busy.count() > 1, "{counted}");
     });
 }
 
@@ -501,8 +510,16 @@ fn what_does_not_fit_says_so() {
         let refused = open(Backend::AfXdp, "p1", 9000).expect_err("refused").to_string();
         assert!(refused.contains("interface p1") && refused.contains("3822"), "{refused}");
         // The driver does not have the program where its peer's frames may be longer than a page.
-        let refused = open(Backend::AfXdp, "p1", 1500);
-        let described = refused.expect("generic then").describe();
-        assert!(described.contains("generic"), "{described}");
+        let port = open(Backend::AfXdp, "p1", 1500).expect("generic then");
+        assert_eq!(port.describe(), "AF_XDP, generic, copying, 1 queue");
+        run("ethtool -K h1 tx off tso off gso off gro off txvlan off");
+        run("ip link set h1 up");
+        settle("h1");
+        let (mut receiver, host) = (port.receiver().expect("receiver"), Host::on("h1"));
+        for bytes in [frame(60, 1), frame(1514, 2), tagged(&frame(1514, 3), &[(0x8100, 9)])] {
+            host.send(&bytes);
+            assert_eq!(take(receiver.as_mut(), 1), [bytes]);
+        }
+        assert!(silent(receiver.as_mut()), "none comes a second time");
     });
 }

@@ -96,12 +96,18 @@ impl Share {
         Ok(memory)
     }
 
-    /// Chunks that are free and all there are, once closed sockets have given theirs back; none while no port is open.
+    /// Takes back what closed sockets had. Waits for the kernel to be done with it, a second at most for each.
+    pub fn reclaim(&self) {
+        let memory = self.held().upgrade();
+        if let Some(memory) = memory {
+            socket::reclaim_closed(&memory, None);
+        }
+    }
+
+    /// Chunks that are free, and all there are; none while no port is open.
     #[must_use]
     pub fn chunks(&self) -> Option<(usize, usize)> {
-        let memory = self.held().upgrade()?;
-        socket::reclaim_closed(&memory, None);
-        Some((memory.free_chunks(), memory.chunks()))
+        self.held().upgrade().map(|memory| (memory.free_chunks(), memory.chunks()))
     }
 }
 

@@ -85,6 +85,8 @@ impl Queue {
     ) -> usize {
         let arrived = self.rings.arrived.arrived(most as u32) as usize;
         if arrived == 0 {
+            // There may have been no chunk, and so no frame.
+            self.refill(memory);
             return 0;
         }
         let mut lent = [None; BATCH];

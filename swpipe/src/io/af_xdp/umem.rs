@@ -15,7 +15,7 @@ pub(super) const CHUNK: usize = 4096;
 /// Room in front of a received frame (`XDP_PACKET_HEADROOM`): the steering header goes there.
 pub(super) const HEADROOM: usize = 256;
 /// Chunks that a port has at most: received and waiting, and on their way out.
-const CHUNKS_OF_PORT: usize = 5 << 10;
+const CHUNKS_OF_PORT: usize = 4 << 10;
 /// A port that would have fewer is none.
 const LEAST_OF_PORT: usize = 256;
 /// Chunks of a worker, where its ports are few enough: each socket costs the kernel some 130 bytes a chunk.
@@ -117,7 +117,9 @@ unsafe impl Sync for Umem {}
 impl Umem {
     /// Memory for about so many ports of one worker.
     pub(super) fn of_ports(ports: usize) -> io::Result<Self> {
-        let ports = ports.max(1);
+        // Room for some more: they may come later, and one whose interface is created anew is there twice for a while.
+        // What a socket has waiting for frames, it keeps until frames come.
+        let ports = (ports.max(1) + (ports / 2).max(2)).min(CHUNKS_OF_ALL / LEAST_OF_PORT);
         Self::of_chunks(ports, ports * (CHUNKS_OF_ALL / ports).min(CHUNKS_OF_PORT))
     }
 
@@ -179,7 +181,8 @@ impl Umem {
 
     /// Whether one more port has its least share.
     pub(super) fn has_room(&self) -> bool {
-        self.chunks() / (self.open_ports.load(Relaxed) + 1) >= LEAST_OF_PORT
+        let share = self.chunks() / (self.open_ports.load(Relaxed) + 1);
+        share.min(self.free_chunks()) >= LEAST_OF_PORT
     }
 
     /// Shares what there is with one more port of so many queues.
@@ -337,15 +340,20 @@ mod tests {
 
     #[test]
     fn shares_of_all_ports_fit_into_the_memory() {
-        for ports in [1, 2, 6, 10, 64, 128] {
+        for ports in [1, 2, 6, 10, 64, 80, 128] {
             let memory = Umem::of_ports(ports).expect("memory");
+            let mut taken = Vec::with_capacity(memory.chunks());
             for port in 0..ports {
                 assert!(memory.has_room(), "port {port} of {ports}");
                 memory.join(1);
+                memory.take(memory.receiving_share(), &mut taken);
             }
+            assert_eq!(taken.len(), ports * memory.receiving_share());
             let of_all = ports * (memory.sending_share() + memory.receiving_share());
             assert!(of_all <= memory.chunks() && memory.receiving_share() >= 128, "{ports} ports");
         }
+        // More of them go another way.
+        assert!(Umem::of_ports(260).expect("memory").chunks() <= CHUNKS_OF_ALL);
     }
 
     #[test]
@@ -357,8 +365,11 @@ mod tests {
             ports += 1;
             assert!(ports * memory.sending_share() + 3 * ports * memory.receiving_share() <= memory.chunks());
         }
-        assert_eq!(ports, 2 * CHUNKS_OF_PORT / LEAST_OF_PORT);
-        assert!(!Umem::of_ports(260).expect("memory").has_room());
+        assert_eq!(ports, memory.chunks() / LEAST_OF_PORT);
+        // Or all is with those that were there first.
+        let memory = Umem::of_ports(2).expect("memory");
+        memory.take(memory.chunks() - LEAST_OF_PORT + 1, &mut Vec::with_capacity(memory.chunks()));
+        assert!(!memory.has_room());
     }
 
     #[test]
