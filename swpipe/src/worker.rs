@@ -153,6 +153,52 @@ fn descriptors(inlets: &[Inlet], mailbox: &Mailbox) -> io::Result<Vec<OwnedFd>> 
         .collect()
 }
 
+/// How often a worker looks at empty rings before it sleeps: more often the shorter its sleeps are. A busy worker does
+/// not sleep and wake between two frames that way, and an idle one costs nothing.
+#[derive(Debug, Default)]
+struct Patience {
+    /// Looks that it takes.
+    limit: u32,
+    /// Looks that found nothing since the last frame or sleep.
+    looks: u32,
+}
+
+/// Looks at most: some ten microseconds.
+const MOST_LOOKS: u32 = 256;
+/// Looks at least, if any.
+const LEAST_LOOKS: u32 = 16;
+/// A sleep shorter than this was not worth it.
+const SHORT_SLEEP: Duration = Duration::from_micros(20);
+
+impl Patience {
+    /// Whether to sleep after a round that received so many frames.
+    #[inline]
+    fn is_over(&mut self, received: usize) -> bool {
+        if received > 0 {
+            self.looks = 0;
+            return false;
+        }
+        self.looks += 1;
+        if self.looks > self.limit {
+            self.looks = 0;
+            return true;
+        }
+        std::hint::spin_loop();
+        false
+    }
+
+    /// Takes note of a sleep.
+    fn slept(&mut self, spent: Duration) {
+        self.limit = if spent < SHORT_SLEEP {
+            (2 * self.limit).clamp(LEAST_LOOKS, MOST_LOOKS)
+        } else if self.limit <= LEAST_LOOKS {
+            0
+        } else {
+            self.limit / 2
+        };
+    }
+}
+
 /// A receiver and the port it belongs to.
 pub struct Inlet {
     /// The port.
@@ -267,6 +313,7 @@ impl Worker {
         let device = Arc::clone(&self.device);
         let mut tables = Cache::new(device.snapshot());
         let mut rounds = 0_u32;
+        let mut patience = Patience::default();
         let mut next_report = Instant::now() + REPORT_EVERY;
         while !stop.load(Relaxed) {
             let descriptors = std::mem::take(&mut self.descriptors);
@@ -286,9 +333,11 @@ impl Worker {
                 }
                 self.out.flush();
                 rounds = rounds.wrapping_add(1);
-                if received == 0 {
+                if patience.is_over(received) {
                     // EINTR and the like are another round.
+                    let begun = Instant::now();
                     let _ = poll(&mut polled, if self.out.pending() { WAIT_PENDING } else { WAIT });
+                    patience.slept(begun.elapsed());
                 }
                 if (received == 0 || rounds.is_multiple_of(ROUNDS_PER_LOOK)) && Instant::now() >= next_report
                 {
@@ -412,5 +461,33 @@ fn report_lost(port: PortId, sender: &mut dyn Sender, counters: &Block) {
     counters.count_lost(port, lost);
     if lost > 0 {
         tracing::warn!(port = port.0, lost, "frames sent by the pipeline that the interface lost");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks before the next sleep.
+    fn looks(patience: &mut Patience) -> u32 {
+        (0..).find(|_| patience.is_over(0)).unwrap()
+    }
+
+    #[test]
+    fn short_sleeps_make_patient_and_long_ones_do_not() {
+        let mut patience = Patience::default();
+        assert_eq!(looks(&mut patience), 0, "an idle worker sleeps at once");
+        for wanted in [LEAST_LOOKS, 32, 64, 128, MOST_LOOKS, MOST_LOOKS] {
+            patience.slept(Duration::from_micros(5));
+            assert_eq!(looks(&mut patience), wanted);
+        }
+        // A frame begins the looks anew.
+        (0..MOST_LOOKS).for_each(|_| assert!(!patience.is_over(0)));
+        assert!(!patience.is_over(1));
+        assert_eq!(looks(&mut patience), MOST_LOOKS);
+        for wanted in [128, 64, 32, LEAST_LOOKS, 0, 0] {
+            patience.slept(Duration::from_millis(1));
+            assert_eq!(looks(&mut patience), wanted);
+        }
     }
 }
