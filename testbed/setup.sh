@@ -16,7 +16,7 @@ fi
 
 # Command and the Debian package that has it.
 wanted="cc:gcc make:make ip:iproute2 ethtool:ethtool nft:nftables iperf3:iperf3 curl:curl ping:iputils-ping
-python3:python3 setsid:util-linux cmake:cmake"
+python3:python3 setsid:util-linux cmake:cmake strace:strace"
 missing=()
 for pair in $wanted; do
     command -v "${pair%%:*}" >/dev/null || missing+=("${pair##*:}")
