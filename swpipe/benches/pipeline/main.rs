@@ -11,6 +11,7 @@ mod frames;
 mod sinks;
 mod tables;
 
+use std::hash::{DefaultHasher, Hasher};
 use std::hint::black_box;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
@@ -186,5 +187,20 @@ fn side_by_side(device: &Device, frames: &[Vec<u8>], workers: usize, rounds: u64
     })
 }
 
-criterion_group!(benches, pipeline, encapsulations, methods, rules, pairs, workers);
+/// Work that is none of ours, by which `make bench-check` tells a slow machine from slow code.
+fn yardstick(criterion: &mut Criterion) {
+    let bytes: Vec<u8> = (0..64 << 10).map(|at: u32| (at * 7) as u8).collect();
+    let mut group = criterion.benchmark_group("yardstick");
+    group.throughput(Throughput::Bytes(bytes.len() as u64));
+    group.bench_function("SipHash of the standard library", |bencher| {
+        bencher.iter(|| {
+            let mut hasher = DefaultHasher::new();
+            hasher.write(black_box(&bytes));
+            hasher.finish()
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, yardstick, pipeline, encapsulations, methods, rules, pairs, workers);
 criterion_main!(benches);

@@ -18,13 +18,20 @@ impl Isa for Baseline {
         masks: &[[u64; LANES]; N],
         values: &[[u64; LANES]; N],
     ) -> u8 {
-        let mut differs = [0; LANES];
-        for ((word, masks), values) in words.iter().zip(masks).zip(values) {
-            for ((differs, mask), value) in differs.iter_mut().zip(masks).zip(values) {
-                *differs |= (word & mask) ^ value;
+        let differs = |word: usize, lane: usize| {
+            let at = |lanes: &[[u64; LANES]; N]| lanes.get(word).and_then(|lanes| lanes.get(lane)).copied();
+            (words.get(word).copied().unwrap_or_default() & at(masks).unwrap_or_default())
+                ^ at(values).unwrap_or_default()
+        };
+        // The first two words decide nearly always, one rule after the other.
+        let mut equal = 0;
+        for lane in 0..LANES {
+            if differs(0, lane) | differs(1, lane) == 0 {
+                let rest = (2..N).fold(0, |all, word| all | differs(word, lane));
+                equal |= u8::from(rest == 0) << lane;
             }
         }
-        bits(differs.map(|differs| differs == 0))
+        equal
     }
 
     #[inline(always)]
