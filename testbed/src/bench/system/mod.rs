@@ -1,0 +1,160 @@
+//! The systems that are compared. Each splits the link's frames over the pairs by a hash that is the same in both
+//! directions, with what it has for a header.
+
+mod kernel;
+mod openvswitch;
+mod process;
+mod sluice;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use xdp::Attachment;
+
+use super::yard::{Way, Yard};
+use crate::error::Result;
+use process::Process;
+
+/// A system under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum System {
+    /// Sluice's software pipeline with AF_PACKET rings.
+    SwpipeAfPacket,
+    /// Sluice's software pipeline with AF_XDP sockets.
+    SwpipeAfXdp,
+    /// Open vSwitch in user space, ports by packet sockets.
+    OvsSystem,
+    /// Open vSwitch in user space, ports by AF_XDP sockets.
+    OvsAfXdp,
+    /// A program of the kernel's that redirects frames between drivers.
+    XdpRedirect,
+    /// The kernel's traffic control: filters that redirect packets.
+    TcMirred,
+    /// The compiled P4 program in BMv2.
+    Bmv2,
+}
+
+impl System {
+    /// All of them, in the order of the tables.
+    pub const ALL: [System; 7] = [
+        System::SwpipeAfPacket,
+        System::SwpipeAfXdp,
+        System::OvsSystem,
+        System::OvsAfXdp,
+        System::XdpRedirect,
+        System::TcMirred,
+        System::Bmv2,
+    ];
+
+    /// Its name in tables.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            System::SwpipeAfPacket => "swpipe, AF_PACKET",
+            System::SwpipeAfXdp => "swpipe, AF_XDP",
+            System::OvsSystem => "Open vSwitch, packet sockets",
+            System::OvsAfXdp => "Open vSwitch, AF_XDP",
+            System::XdpRedirect => "kernel, XDP redirect",
+            System::TcMirred => "kernel, tc mirred",
+            System::Bmv2 => "BMv2, our P4 program",
+        }
+    }
+
+    /// What it does per frame, and what it doesn't.
+    #[must_use]
+    pub fn work(self) -> &'static str {
+        match self {
+            System::SwpipeAfPacket | System::SwpipeAfXdp | System::Bmv2 => {
+                "flow rule, CRC-32 of both addresses, bucket table, pair state, steering header, counters"
+            }
+            System::OvsSystem | System::OvsAfXdp => {
+                "megaflow, symmetric hash of addresses and ports, select group, VLAN tag, counters"
+            }
+            System::XdpRedirect => "symmetric hash of both addresses, 4-byte header, no counters",
+            System::TcMirred => "low bits of the source address, no header, the filters' counters",
+        }
+    }
+}
+
+/// Where programs are.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// Directory of swpipe.
+    pub directory: PathBuf,
+    /// Where Open vSwitch was unpacked, for when it isn't installed.
+    pub openvswitch: PathBuf,
+    /// The compiled P4 program.
+    pub compiled: PathBuf,
+    /// Workers of swpipe.
+    pub workers: usize,
+}
+
+/// A system at work. It ends when this is dropped.
+#[derive(Debug, Default)]
+pub struct Running {
+    /// The process that forwards, where one does.
+    forwarder: Option<Process>,
+    /// What it needs beside it; ends after it.
+    others: Vec<Process>,
+    attachments: Vec<Attachment>,
+    /// What it is, in its own words.
+    version: String,
+    /// Held open for programs that look into them.
+    maps: Vec<xdp::DeviceMap>,
+}
+
+impl Running {
+    /// The process that forwards, where one does.
+    #[must_use]
+    pub fn process(&self) -> Option<u32> {
+        self.forwarder.as_ref().map(Process::id)
+    }
+
+    /// What it says of its version.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Fails when a process has ended by itself.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Agent`] with the end of its log.
+    pub fn check(&mut self) -> Result<()> {
+        self.forwarder.iter_mut().chain(&mut self.others).try_for_each(Process::check)
+    }
+}
+
+/// How a start went.
+#[derive(Debug)]
+pub enum Start {
+    /// It is at work.
+    Running(Box<Running>),
+    /// It can't run here; why.
+    Missing(String),
+}
+
+impl System {
+    /// Starts the system between a yard's cables.
+    ///
+    /// # Errors
+    /// It is there, and does not start.
+    pub fn start(self, yard: &Yard, programs: &Programs) -> Result<Start> {
+        match self {
+            System::SwpipeAfPacket => sluice::swpipe(yard, programs, "af-packet"),
+            System::SwpipeAfXdp => sluice::swpipe(yard, programs, "af-xdp"),
+            System::Bmv2 => sluice::bmv2(yard, programs),
+            System::OvsSystem => openvswitch::start(yard, programs, "system"),
+            System::OvsAfXdp => openvswitch::start(yard, programs, "afxdp"),
+            System::XdpRedirect => kernel::redirect(yard),
+            System::TcMirred => kernel::mirred(yard),
+        }
+    }
+
+    /// Whether it can carry frames this way.
+    #[must_use]
+    pub fn does(self, way: Way) -> bool {
+        self != System::TcMirred || way == Way::ToAppliance
+    }
+}
