@@ -89,6 +89,14 @@ impl Generator {
         Ok(self.state.get()?[SENT as usize / 8])
     }
 
+    /// The next frame, which is made and does not leave.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn preview(&self) -> Result<Vec<u8>> {
+        Ok(self.program.run(&self.template)?.frame)
+    }
+
     /// Sends for a time, on this core. In the network namespace of the calling thread.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ pub struct Latency(Vec<u64>);
 
 /// What is told of them; ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Quantiles {
     /// Half took no longer.
     pub p50: u64,

@@ -10,15 +10,19 @@ use super::latency::Latency;
 use super::pin;
 use super::search::Trial;
 use super::system::Running;
-use super::yard::{OUTSIDE, Yard};
-use crate::error::{Doing, Result};
+use super::yard::{BOX, OUTSIDE, Yard, link_port};
+use crate::error::{Doing, Error, Result};
+use crate::lab::interface_counters;
+use crate::plan::sides;
 
 /// Before counting begins: caches and tables of flows fill.
 const WARM_UP: Duration = Duration::from_millis(400);
 /// Between two stamped frames: a prime, so that the stamps go through all places of a batch.
 const STAMP_EVERY: u32 = 61;
-/// Share of the pairs' mean, and how far the least and the most loaded pair are from it.
+
+/// How evenly pairs are loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Spread {
     /// Frames of the least loaded pair over the mean.
     pub least: f64,
@@ -28,6 +32,7 @@ pub struct Spread {
 
 /// What passed while the generator gave all it could.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Saturation {
     /// Frames a second that arrived.
     pub rate: f64,
@@ -95,12 +100,26 @@ impl Bench<'_> {
         let load = self.load(size, Some(rate), stamp_every)?;
         let ends = self.yard.ends()?;
         let sink = self.yard.sink();
-        let before = sink.frames(&ends)?;
+        let (before, untaken) = (sink.frames(&ends)?, self.taken()?);
         let sent = send(self.yard, &load, time)?;
         let received = sink.settle(&ends)? - before;
+        let taken = self.taken()? - untaken;
         self.running.check()?;
+        let lost = sent.frames.checked_sub(received).ok_or_else(|| {
+            Error::Unsupported(format!(
+                "{received} frames arrived of {} sent: the counts do not add up",
+                sent.frames
+            ))
+        })?;
         let per_second = sent.frames as f64 / sent.time.as_secs_f64();
-        Ok(Trial { asked: rate, rate: per_second, sent: sent.frames, received })
+        Ok(Trial { asked: rate, rate: per_second, sent: sent.frames, taken, received, lost })
+    }
+
+    /// Frames that the link's ports took so far.
+    fn taken(&self) -> Result<u64> {
+        let counters = self.yard.run().inside(BOX, interface_counters)?;
+        let links = sides().map(link_port);
+        Ok(links.filter_map(|port| counters.get(&port)).map(|port| port.rx_packets).sum())
     }
 
     /// How long frames of such a load take from the generator's program to the sink's.

@@ -10,6 +10,18 @@ pub const GENERATOR: usize = 0;
 /// Of the system under test.
 pub const SYSTEM: usize = 1;
 
+/// Fails on a machine without these two cores.
+///
+/// # Errors
+/// [`Error::Unsupported`].
+pub fn check() -> Result<()> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if cores > SYSTEM {
+        return Ok(());
+    }
+    Err(Error::Unsupported(format!("the bench takes {} cores, this process may use {cores}", SYSTEM + 1)))
+}
+
 /// Binds the calling thread to a core.
 ///
 /// # Errors

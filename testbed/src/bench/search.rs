@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// One trial at a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Trial {
     /// Frames a second that were asked for.
     pub asked: f64,
@@ -11,16 +12,12 @@ pub struct Trial {
     pub rate: f64,
     /// Frames sent.
     pub sent: u64,
+    /// Frames that the system's ports took from the cable, as the kernel counts them.
+    pub taken: u64,
     /// Frames that arrived.
     pub received: u64,
-}
-
-impl Trial {
-    /// Frames that did not arrive.
-    #[must_use]
-    pub fn lost(&self) -> u64 {
-        self.sent.saturating_sub(self.received)
-    }
+    /// Frames that did not.
+    pub lost: u64,
 }
 
 /// How long to look.
@@ -38,7 +35,7 @@ impl Effort {
     /// Whether a trial counts as one without loss.
     #[must_use]
     pub fn passes(&self, trial: &Trial) -> bool {
-        trial.sent > 0 && trial.lost() as f64 * 1e6 <= self.tolerance_ppm * trial.sent as f64
+        trial.sent > 0 && trial.lost as f64 * 1e6 <= self.tolerance_ppm * trial.sent as f64
     }
 }
 
@@ -91,7 +88,8 @@ mod tests {
     fn system(limit: f64) -> impl FnMut(f64) -> Result<Trial, ()> {
         move |rate| {
             let received = rate.min(limit) as u64;
-            Ok(Trial { asked: rate, rate, sent: rate as u64, received })
+            let sent = rate as u64;
+            Ok(Trial { asked: rate, rate, sent, taken: sent, received, lost: sent - received })
         }
     }
 
@@ -113,7 +111,8 @@ mod tests {
         let mut first = true;
         let found = loss_free(1e6, EFFORT, |rate| {
             let lost = u64::from(std::mem::take(&mut first));
-            Ok::<_, ()>(Trial { asked: rate, rate, sent: rate as u64, received: rate as u64 - lost })
+            let sent = rate as u64;
+            Ok::<_, ()>(Trial { asked: rate, rate, sent, taken: sent, received: sent - lost, lost })
         });
         assert_eq!(found.expect("no trial fails").expect("passes").rate, 1e6);
     }
@@ -123,7 +122,8 @@ mod tests {
         let mut trials = 0;
         let found = loss_free(8e6, EFFORT, |asked| {
             trials += 1;
-            Ok::<_, ()>(Trial { asked, rate: asked.min(3e6), sent: 3_000_000, received: 3_000_000 })
+            let sent = 3_000_000;
+            Ok::<_, ()>(Trial { asked, rate: asked.min(3e6), sent, taken: sent, received: sent, lost: 0 })
         });
         assert_eq!((found.expect("no trial fails").expect("passes").rate, trials), (3e6, 1));
     }
@@ -131,8 +131,15 @@ mod tests {
     #[test]
     fn a_tolerance_is_of_a_million() {
         let effort = Effort { tolerance_ppm: 10.0, ..EFFORT };
-        let trial = |received| Trial { asked: 1e6, rate: 1e6, sent: 1_000_000, received };
-        assert!(effort.passes(&trial(999_990)));
-        assert!(!effort.passes(&trial(999_989)));
+        let trial = |lost| Trial {
+            asked: 1e6,
+            rate: 1e6,
+            sent: 1_000_000,
+            taken: 1_000_000,
+            received: 1_000_000 - lost,
+            lost,
+        };
+        assert!(effort.passes(&trial(10)));
+        assert!(!effort.passes(&trial(11)));
     }
 }

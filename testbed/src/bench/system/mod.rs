@@ -86,8 +86,6 @@ pub struct Programs {
     pub openvswitch: PathBuf,
     /// The compiled P4 program.
     pub compiled: PathBuf,
-    /// Workers of swpipe.
-    pub workers: usize,
 }
 
 /// A system at work. It ends when this is dropped.
@@ -136,20 +134,26 @@ pub enum Start {
 }
 
 impl System {
-    /// Starts the system between a yard's cables.
+    /// Starts the system between a yard's cables, our pipeline with so many workers.
     ///
     /// # Errors
     /// It is there, and does not start.
-    pub fn start(self, yard: &Yard, programs: &Programs) -> Result<Start> {
+    pub fn start(self, yard: &Yard, programs: &Programs, workers: usize) -> Result<Start> {
         match self {
-            System::SwpipeAfPacket => sluice::swpipe(yard, programs, "af-packet"),
-            System::SwpipeAfXdp => sluice::swpipe(yard, programs, "af-xdp"),
+            System::SwpipeAfPacket => sluice::swpipe(yard, programs, workers, "af-packet"),
+            System::SwpipeAfXdp => sluice::swpipe(yard, programs, workers, "af-xdp"),
             System::Bmv2 => sluice::bmv2(yard, programs),
             System::OvsSystem => openvswitch::start(yard, programs, "system"),
             System::OvsAfXdp => openvswitch::start(yard, programs, "afxdp"),
             System::XdpRedirect => kernel::redirect(yard),
             System::TcMirred => kernel::mirred(yard),
         }
+    }
+
+    /// Whether it is our software pipeline.
+    #[must_use]
+    pub fn is_swpipe(self) -> bool {
+        matches!(self, System::SwpipeAfPacket | System::SwpipeAfXdp)
     }
 
     /// Whether it can carry frames this way.

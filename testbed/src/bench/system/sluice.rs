@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// The software pipeline by one of its back ends.
-pub(super) fn swpipe(yard: &Yard, programs: &Programs, io: &str) -> Result<Start> {
+pub(super) fn swpipe(yard: &Yard, programs: &Programs, workers: usize, io: &str) -> Result<Start> {
     let program = programs.directory.join("swpipe");
     if !program.is_file() {
         return Err(Error::MissingProgram { program: "swpipe".into(), dir: programs.directory.clone() });
@@ -51,14 +51,11 @@ pub(super) fn swpipe(yard: &Yard, programs: &Programs, io: &str) -> Result<Start
     // AF_XDP ports have a program of their own.
     let attachments = if io == "af-packet" { yard.let_ports_poll()? } else { Vec::new() };
     let socket = format!("unix:{}", directory.join("swpipe.sock").display());
-    let mut command = if programs.workers == 1 {
-        pinned(yard.run(), BOX, &program)
-    } else {
-        yard.run().command(BOX, &program)
-    };
+    let mut command =
+        if workers == 1 { pinned(yard.run(), BOX, &program) } else { yard.run().command(BOX, &program) };
     command.arg("run").arg("--config").arg(&file).args(["--listen", &socket, "--io", io]);
-    command.args(["--workers", &programs.workers.to_string()]);
-    if programs.workers > 1 {
+    command.args(["--workers", &workers.to_string()]);
+    if workers > 1 {
         command.arg("--pin");
     }
     let mut process = Process::start(yard.run(), "swpipe", command)?;
