@@ -33,7 +33,7 @@ enum Command {
         #[arg(long)]
         listen: Listen,
         /// How interfaces are read and written.
-        #[arg(long, default_value = "af-packet")]
+        #[arg(long, default_value = "auto")]
         io: Backend,
         /// Workers; one a core by default.
         #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]

@@ -13,6 +13,7 @@ use dataplane::{Nanos, PortId, Reason, SteeringMode};
 
 use crate::counters::Block;
 use crate::device::Device;
+use crate::io::af_xdp::ProbePass;
 use crate::io::interface::Interface;
 use crate::io::{Edit, IoError, KeepAliveReceiver, KeepAliveSender, ProbeHeaders, Sender, keep_alive};
 use crate::pipeline::decide;
@@ -170,6 +171,8 @@ struct Listed {
     interfaces: Mutex<Vec<(PortId, String)>>,
     /// The list is another, or an interface was created anew: what listens by its old index hears nothing.
     stale: AtomicBool,
+    /// What the ports' own programs leave to the path of keep-alives.
+    pass: Arc<ProbePass>,
 }
 
 impl InletPorts {
@@ -182,6 +185,12 @@ impl InletPorts {
     /// Listens anew: an interface was created anew.
     pub fn refresh(&self) {
         self.0.stale.store(true, Relaxed);
+    }
+
+    /// Which probes the programs of AF_XDP ports are to pass; the inlet keeps it as the tables say.
+    #[must_use]
+    pub fn probe_pass(&self) -> Arc<ProbePass> {
+        Arc::clone(&self.0.pass)
     }
 
     fn list(&self) -> Vec<(PortId, String)> {
@@ -224,6 +233,9 @@ impl KeepAliveInlet {
             }
             let now = Seen::of(&self.device.snapshot().load());
             if seen.as_ref() != Some(&now) {
+                if let Err(error) = self.ports.0.pass.set(&now.probes()) {
+                    tracing::warn!(%error, "probes that come back are not told from data on AF_XDP ports");
+                }
                 let interfaces = self.ports.list();
                 let wanted = (pair_ports(&interfaces, &now.ports), now.probes());
                 if listening.as_ref() != Some(&wanted) || (path.is_none() && !wanted.0.is_empty()) {

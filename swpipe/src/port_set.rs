@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dataplane::PortId;
 
+use crate::io::af_xdp::Share;
 use crate::io::interface::Interface;
 use crate::io::link_watch::{LinkChange, LinkWatch};
-use crate::io::{Backend, Claim, IoError, Port, Sender, keep_alive, open};
+use crate::io::{Backend, Claim, IoError, Port, Sender, keep_alive, open_among};
 use crate::packet_io::{InletPorts, PacketOut, Way};
 use crate::run::{PortSpec, RunError};
 use crate::worker::{Exchange, Inlet, Mailbox, OldHalves};
@@ -24,6 +25,8 @@ struct Shared {
     backend: Backend,
     /// Of all workers.
     mailboxes: Vec<Arc<Mailbox>>,
+    /// Of all workers, what each one's ports have in common.
+    shares: Vec<Share>,
     packet_out: PacketOut,
     inlet: InletPorts,
     state: Mutex<State>,
@@ -79,7 +82,14 @@ impl PortSet {
         packet_out: PacketOut,
         inlet: InletPorts,
     ) -> Self {
-        PortSet(Arc::new(Shared { backend, mailboxes, packet_out, inlet, state: Mutex::default() }))
+        let shares = mailboxes.iter().map(|_| Share::new(inlet.probe_pass(), mailboxes.len())).collect();
+        PortSet(Arc::new(Shared { backend, mailboxes, shares, packet_out, inlet, state: Mutex::default() }))
+    }
+
+    /// Makes an interface a port of this worker, one of so many ports.
+    fn open_port(&self, spec: &PortSpec, owner: usize, ports: usize) -> Result<Port, IoError> {
+        let share = self.0.shares.get(owner).cloned().unwrap_or_default();
+        open_among(self.0.backend, &spec.interface, spec.mtu, &share, ports)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -154,12 +164,11 @@ impl PortSet {
         let mut owners = Owners::of(state, specs, self.0.mailboxes.len());
         let mut opened = BTreeMap::new();
         for spec in changed {
+            let owner = state.ports.get(&spec.id).map_or_else(|| owners.next(), |old| old.owner);
             let port = raised
                 .raise(spec)
-                .and_then(|()| open(self.0.backend, &spec.interface, spec.mtu))
-                .map_err(|source| of_port(spec, source))?
-                .among(specs.len());
-            let owner = state.ports.get(&spec.id).map_or_else(|| owners.next(), |old| old.owner);
+                .and_then(|()| self.open_port(spec, owner, specs.len()))
+                .map_err(|source| of_port(spec, source))?;
             opened.insert(spec.id, OpenPort { spec: spec.clone(), owner, port: Some(port), stale: None });
         }
         let wanted: BTreeSet<PortId> = specs.iter().map(|spec| spec.id).collect();
@@ -179,13 +188,13 @@ impl PortSet {
                 if is_new { (&mut first, &mut first_ways) } else { (&mut then, &mut then_ways) };
             exchange_of(exchanges, port.owner).inlets.extend(port.inlet()?);
             for worker in &busy {
-                exchange_of(exchanges, *worker).senders.extend(port.sender()?);
+                exchange_of(exchanges, *worker).senders.extend(port.sender_of(*worker)?);
             }
             ways.extend(port.way()?);
         }
         for worker in busy.difference(&state.busy) {
             for port in &staying {
-                exchange_of(&mut first, *worker).senders.extend(port.sender()?);
+                exchange_of(&mut first, *worker).senders.extend(port.sender_of(*worker)?);
             }
         }
         for (id, port) in &state.ports {
@@ -252,8 +261,9 @@ impl PortSet {
         let mut before = std::mem::take(&mut state.ports);
         for spec in specs {
             let (now, was) = (opened.remove(&spec.id), before.remove(&spec.id));
-            if now.is_some() {
-                tracing::info!(port = %spec.name, interface = %spec.interface, mtu = spec.mtu, "the port is open");
+            if let Some(OpenPort { port: Some(port), .. }) = &now {
+                let io = port.describe();
+                tracing::info!(port = %spec.name, interface = %spec.interface, mtu = spec.mtu, io, "the port is open");
             }
             // Names and smaller MTUs change without any opening.
             if let Some(port) = now.or(was) {
@@ -342,9 +352,10 @@ impl PortSet {
             let Some(port) = state.ports.get_mut(&id) else { continue };
             match opened {
                 Ok(opened) => {
+                    let io = opened.describe();
                     (port.port, port.stale) = (Some(opened), None);
                     let (name, interface) = (&port.spec.name, &port.spec.interface);
-                    tracing::info!(port = %name, %interface, "the interface is back");
+                    tracing::info!(port = %name, %interface, io, "the interface is back");
                 }
                 Err(error) => {
                     let error = error.to_string();
@@ -362,14 +373,13 @@ impl PortSet {
         let known = state.ports.get(&id).ok_or(RunError::Stopped)?;
         let spec = known.spec.clone();
         let opened = Interface::raise_mtu(&spec.interface, spec.mtu)
-            .and_then(|_| open(self.0.backend, &spec.interface, spec.mtu))
-            .map_err(|source| of_port(&spec, source))?
-            .among(state.ports.len());
+            .and_then(|_| self.open_port(&spec, known.owner, state.ports.len()))
+            .map_err(|source| of_port(&spec, source))?;
         let port = OpenPort { spec, owner: known.owner, port: Some(opened.clone()), stale: None };
         let mut exchanges = Exchanges::new();
         exchange_of(&mut exchanges, port.owner).inlets.extend(port.inlet()?);
         for worker in &state.busy {
-            exchange_of(&mut exchanges, *worker).senders.extend(port.sender()?);
+            exchange_of(&mut exchanges, *worker).senders.extend(port.sender_of(*worker)?);
         }
         let way = port.way()?;
         self.exchange(exchanges);
@@ -472,8 +482,9 @@ impl OpenPort {
         Ok(receiver.map(|receiver| Inlet { port, interface, receiver }))
     }
 
-    fn sender(&self) -> Result<Option<PortSender>, RunError> {
-        Ok(self.half(Port::sender)?.map(|sender| (self.spec.id, sender)))
+    fn sender_of(&self, worker: usize) -> Result<Option<PortSender>, RunError> {
+        let take = if worker == self.owner { Port::owner_sender } else { Port::sender };
+        Ok(self.half(take)?.map(|sender| (self.spec.id, sender)))
     }
 
     fn way(&self) -> Result<Option<(PortId, Way)>, RunError> {

@@ -55,6 +55,13 @@ pub struct Rings {
 }
 
 impl Rings {
+    /// Of a port whose data goes another way.
+    #[must_use]
+    pub const fn least() -> Self {
+        let slots = SLOTS / MANY_SHARE;
+        Rings { receive_bytes: LEAST_RECEIVE_BYTES, send_bytes: SEND_BYTES / MANY_SHARE, slots }
+    }
+
     /// Of one port of so many.
     #[must_use]
     pub fn among(ports: usize) -> Self {

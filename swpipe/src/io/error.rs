@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::af_xdp::AfXdpFault;
 use super::offload::OffloadError;
 
 /// Why a port cannot be used. Each says what to do about it.
@@ -66,6 +67,14 @@ pub enum IoError {
     /// An offload that alters frames is on and stays on.
     #[error(transparent)]
     Offload(#[from] OffloadError),
+    /// AF_XDP was asked for by name.
+    #[error("interface {interface}: no AF_XDP: {source}; or use the back end auto or af-packet")]
+    AfXdp {
+        /// Name of the interface.
+        interface: String,
+        /// The reason.
+        source: Box<AfXdpFault>,
+    },
     /// Anything else that the kernel refuses.
     #[error("interface {interface}: cannot {doing}: {source}")]
     System {

@@ -33,18 +33,23 @@ pub struct ProbeHeaders {
 }
 
 impl ProbeHeaders {
-    const fn tpid(&self) -> u16 {
+    pub(super) const fn tpid(&self) -> u16 {
         match self.mode {
             SteeringMode::Native { tpid } | SteeringMode::Dot1q { tpid, .. } => tpid,
         }
     }
 
+    /// The second half of a header under the mask is the base and a link index.
+    pub(super) const fn second(&self) -> (u32, u32) {
+        match self.mode {
+            SteeringMode::Native { .. } => (0xff, 0),
+            SteeringMode::Dot1q { base_vid, .. } => (0xfff, base_vid as u32),
+        }
+    }
+
     /// The second half of a header under this mask is one of these values.
     fn seconds(&self) -> (u32, impl Iterator<Item = u32>) {
-        let (mask, base) = match self.mode {
-            SteeringMode::Native { .. } => (0xff, 0),
-            SteeringMode::Dot1q { base_vid, .. } => (0xfff, u32::from(base_vid)),
-        };
+        let (mask, base) = self.second();
         let values = self.indices.iter().map(move |index| base + u32::from(index.0));
         (mask, values.filter(move |value| *value <= mask))
     }

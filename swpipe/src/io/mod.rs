@@ -6,16 +6,19 @@
 
 #[allow(unsafe_code)]
 pub mod af_packet;
+#[allow(unsafe_code)]
+pub mod af_xdp;
 mod claim;
 pub mod datalink;
 mod error;
+#[allow(unsafe_code)]
+mod ethtool;
 mod filter;
 #[allow(unsafe_code)]
 pub mod interface;
 #[allow(unsafe_code)]
 pub mod keep_alive;
 pub mod link_watch;
-#[allow(unsafe_code)]
 pub mod offload;
 mod port;
 #[allow(unsafe_code)]
@@ -28,7 +31,7 @@ use dataplane::Nanos;
 pub use claim::Claim;
 pub use error::IoError;
 pub use filter::ProbeHeaders;
-pub use port::{Backend, Notice, Port, open};
+pub use port::{Backend, Notice, Port, open, open_among};
 
 /// Smallest MTU of a port: what every IPv4 link carries (RFC 791).
 pub const MTU_MIN: u32 = 68;
