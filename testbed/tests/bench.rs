@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::process::Command;
 
 use serde_json::Value;
-use testbed::bench::frames::{MAGIC, Size};
+use testbed::bench::frames::{Size, mark};
 use testbed::bench::generator::{Generator, Load};
 
 fn can_run(test: &str) -> bool {
@@ -19,7 +19,7 @@ fn can_run(test: &str) -> bool {
 }
 
 fn generator(size: Size, rate: Option<f64>) -> Generator {
-    let load = Load { size, rate, stamp_every: 2, interfaces: vec![NonZeroU32::MIN] };
+    let load = Load { number: 7, size, rate, stamp_every: 2, interfaces: vec![NonZeroU32::MIN] };
     Generator::load(&load).expect("the kernel takes the program")
 }
 
@@ -43,7 +43,7 @@ fn frames_are_right_ipv4_and_of_many_sessions() {
             assert_eq!(sum(&frame[14..34]), 0xffff, "frame {number} of {size}: {:02x?}", &frame[..42]);
             assert_eq!(usize::from(frame[16]) << 8 | usize::from(frame[17]), frame.len() - 14);
             assert_eq!(usize::from(frame[38]) << 8 | usize::from(frame[39]), frame.len() - 34);
-            assert_eq!(frame[42..50], MAGIC.to_ne_bytes());
+            assert_eq!(frame[42..50], mark(7).to_ne_bytes());
             assert_eq!(frame[50..58] != [0; 8], number % 2 == 0, "every second frame bears a stamp");
             sessions.insert(frame[26..38].to_vec());
         }

@@ -4,10 +4,11 @@ use serde::Serialize;
 
 /// Bytes that are on a wire and not in memory: the frame check sequence.
 pub const FCS: u32 = 4;
-/// Marks a frame as the generator's; at [`MAGIC_AT`], as the host stores it.
-pub const MAGIC: u64 = 0x534c_5549_4345_2d31;
+/// Upper half of what marks a frame as the generator's; the lower half is the number of its load. At [`MARK_AT`], as
+/// the host stores it.
+const MARK: u64 = 0x534c_5549 << 32;
 /// Offset of the mark in an untagged frame: right behind the UDP header.
-pub const MAGIC_AT: i16 = 42;
+pub const MARK_AT: i16 = 42;
 /// Offset of the time stamp, ns of `CLOCK_MONOTONIC` as the host stores them, or 0.
 pub const STAMP_AT: i16 = 50;
 /// Bytes of an untagged frame up to the end of the time stamp.
@@ -54,6 +55,12 @@ impl Size {
         let round = self.round();
         f64::from(round.iter().sum::<u32>()) / round.len() as f64
     }
+}
+
+/// What marks the frames of a load.
+#[must_use]
+pub const fn mark(load: u32) -> u64 {
+    MARK | load as u64
 }
 
 impl From<Size> for String {

@@ -11,7 +11,7 @@ use xdp::Operation::{And, Modulo, Multiply, ShiftLeft, ShiftRight, Subtract, Xor
 use xdp::Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9};
 use xdp::{Action, Assembler, Condition, LiveRun, Program, Width, WordArray, context, helper};
 
-use super::frames::{self, DESTINATION, FCS, MAGIC, MAGIC_AT, SEEN, SOURCE, STAMP_AT, Size};
+use super::frames::{self, DESTINATION, FCS, MARK_AT, SEEN, SOURCE, STAMP_AT, Size};
 use super::pin::pin_to;
 use crate::error::Result;
 
@@ -34,6 +34,8 @@ const CALL: u32 = 1 << 18;
 /// What to send.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Load {
+    /// Marks its frames, so that late ones of an earlier load are not taken for them.
+    pub number: u32,
     /// Sizes.
     pub size: Size,
     /// Frames a second; `None` is as many as the generator can.
@@ -143,7 +145,7 @@ fn program(load: &Load, state: &WordArray) -> Result<Vec<xdp::Instruction>> {
         R3,
     );
     code.load(Width::Double, R3, R9, SENT).add(R3, 1).store(Width::Double, R9, SENT, R3);
-    code.mov64(R3, MAGIC).store(Width::Double, R1, MAGIC_AT, R3);
+    code.mov64(R3, frames::mark(load.number)).store(Width::Double, R1, MARK_AT, R3);
     code.mov(R3, 0).store(Width::Double, R1, STAMP_AT, R3);
     if load.stamp_every > 0 {
         let plain = code.label();

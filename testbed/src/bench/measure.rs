@@ -53,7 +53,8 @@ pub struct Bench<'a> {
 
 impl Bench<'_> {
     fn load(&self, size: Size, rate: Option<f64>, stamp_every: u32) -> Result<Load> {
-        Ok(Load { size, rate, stamp_every, interfaces: self.yard.sources()? })
+        let number = self.yard.sink().next_load()?;
+        Ok(Load { number, size, rate, stamp_every, interfaces: self.yard.sources()? })
     }
 
     /// Sends all that the generator can, and counts for a time in the middle of it.
@@ -77,7 +78,6 @@ impl Bench<'_> {
         });
         self.running.check()?;
         let (received, sent, took) = counted?;
-        sink.settle(&ends)?;
         let shares: Vec<u64> =
             sink.each(&split)?.iter().zip(&at_pairs).map(|(now, then)| now - then).collect();
         let seconds = took.as_secs_f64();
@@ -102,7 +102,7 @@ impl Bench<'_> {
         let sink = self.yard.sink();
         let (before, untaken) = (sink.frames(&ends)?, self.taken()?);
         let sent = send(self.yard, &load, time)?;
-        let received = sink.settle(&ends)? - before;
+        let received = sink.settle(&ends, before + sent.frames)? - before;
         let taken = self.taken()? - untaken;
         self.running.check()?;
         let lost = sent.frames.checked_sub(received).ok_or_else(|| {
@@ -140,10 +140,13 @@ impl Bench<'_> {
 /// The kernel refuses.
 pub fn cable_latency(yard: &Yard, size: Size, rate: f64, time: Duration) -> Result<Latency> {
     let ends = yard.cable()?;
-    let load = Load { size, rate: Some(rate), stamp_every: STAMP_EVERY, interfaces: ends[..1].to_vec() };
+    let number = yard.sink().next_load()?;
+    let load =
+        Load { number, size, rate: Some(rate), stamp_every: STAMP_EVERY, interfaces: ends[..1].to_vec() };
+    let before = yard.sink().frames(&ends)?;
     yard.sink().forget_samples()?;
-    send(yard, &load, time)?;
-    yard.sink().settle(&ends)?;
+    let sent = send(yard, &load, time)?;
+    yard.sink().settle(&ends, before + sent.frames)?;
     yard.sink().latency()
 }
 

@@ -76,7 +76,8 @@ impl Plan {
                  frame, run on core {system}."
             ),
             "At the far end of every cable an XDP program counts the generator's frames, known by a mark behind the UDP header, \
-             by interface, and drops them. All others are counted apart."
+             by interface, and drops them. Frames of an earlier load and all others are not counted. veth has no zero copy: \
+             AF_XDP copies there."
                 .to_owned(),
             format!(
                 "Saturated: the generator sends all it can; frames that arrive in {:.1} s, median of {} (least-most).",

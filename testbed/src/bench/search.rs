@@ -39,6 +39,9 @@ impl Effort {
     }
 }
 
+/// Frames a second below which no rate is looked for.
+const FLOOR: f64 = 1000.0;
+
 /// Bisects between nothing and `top`, frames a second; the best trial that passed, if one did.
 ///
 /// # Errors
@@ -52,6 +55,9 @@ pub fn loss_free<E>(
     let mut best: Option<Trial> = None;
     let mut rate = top;
     for _ in 0..=effort.steps {
+        if rate < FLOOR {
+            break;
+        }
         let mut passed = None;
         for _ in 0..effort.tries {
             let tried = trial(rate)?;
@@ -104,6 +110,12 @@ mod tests {
     fn a_system_that_always_loses_has_no_rate() {
         let found = loss_free(1e6, EFFORT, system(0.0)).expect("no trial fails");
         assert_eq!(found, None);
+    }
+
+    #[test]
+    fn no_rate_is_looked_for_where_nothing_passes() {
+        let found = loss_free(0.0, EFFORT, |_| Err("a trial"));
+        assert_eq!(found, Ok(None));
     }
 
     #[test]

@@ -3,16 +3,17 @@
 
 use std::num::NonZeroU32;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use xdp::Operation::{And, Multiply, ShiftLeft, Subtract};
+use xdp::Operation::{And, Multiply, ShiftLeft, ShiftRight, Subtract};
 use xdp::Register::{R0, R1, R2, R3, R6, R7, R8, R9, R10};
 use xdp::{
     Action, Assembler, Attachment, Condition, DeviceMap, Mode, PerCpuArray, Program, Width, WordArray,
     context, helper,
 };
 
-use super::frames::{MAGIC, MAGIC_AT, SEEN, STAMP_AT};
+use super::frames::{self, MARK_AT, SEEN, STAMP_AT};
 use super::latency::Latency;
 use crate::error::{Error, Result};
 
@@ -20,6 +21,8 @@ use crate::error::{Error, Result};
 const INTERFACES: u32 = 1024;
 /// Entry of the counters for frames that are not the generator's.
 const OTHERS: u32 = 0;
+/// Entry for frames of an earlier load: index 1 is the loopback interface's.
+const LATE: u32 = 1;
 /// Stamps that are kept of each core; then the oldest go.
 const SAMPLES: usize = 1 << 15;
 /// Cores that have a place for samples; others share theirs.
@@ -27,7 +30,9 @@ const CORES: usize = 4;
 /// Words of a core: how many were taken, and the samples.
 const WORDS: usize = 1 + SAMPLES;
 /// Without a frame for so long, none is on the way any more.
-const QUIET: Duration = Duration::from_millis(40);
+const QUIET: Duration = Duration::from_millis(200);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(10);
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What becomes of a frame that was counted.
@@ -45,6 +50,10 @@ pub struct Sink {
     frames: PerCpuArray,
     bytes: PerCpuArray,
     samples: WordArray,
+    /// The mark of the frames that count.
+    mark: WordArray,
+    /// How often that was set.
+    loads: AtomicU32,
     ways: DeviceMap,
 }
 
@@ -57,13 +66,12 @@ impl Sink {
         let frames = PerCpuArray::new(INTERFACES)?;
         let bytes = PerCpuArray::new(INTERFACES)?;
         let samples = WordArray::new((CORES * WORDS) as u32)?;
+        let mark = WordArray::new(1)?;
         let ways = DeviceMap::new(INTERFACES)?;
-        let program = |name, then| -> Result<Program> {
-            let code = program(then, &frames, &bytes, &samples, &ways)?;
-            Ok(Program::load(name, &code)?)
-        };
-        let (drop, hand_on) = (program("sink", Then::Drop)?, program("appliance", Then::HandOn)?);
-        Ok(Sink { drop, hand_on, frames, bytes, samples, ways })
+        let maps = Maps { frames: &frames, bytes: &bytes, samples: &samples, mark: &mark, ways: &ways };
+        let drop = Program::load("sink", &program(Then::Drop, &maps)?)?;
+        let hand_on = Program::load("appliance", &program(Then::HandOn, &maps)?)?;
+        Ok(Sink { drop, hand_on, frames, bytes, samples, mark, loads: AtomicU32::new(0), ways })
     }
 
     /// Counts and drops what an interface of the calling thread's namespace receives.
@@ -83,6 +91,16 @@ impl Sink {
         countable(interface)?;
         self.ways.put(interface.get(), other.get())?;
         Ok(Attachment::to(&self.hand_on, interface, Mode::Native)?)
+    }
+
+    /// Counts only the frames of the load with the number that this gives; all before are late from now on.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn next_load(&self) -> Result<u32> {
+        let number = self.loads.fetch_add(1, Relaxed) + 1;
+        self.mark.set(&[frames::mark(number)])?;
+        Ok(number)
     }
 
     /// The generator's frames that these interfaces received.
@@ -117,29 +135,29 @@ impl Sink {
         Ok(self.frames.sum(OTHERS)?)
     }
 
-    /// Waits until nothing arrives any more; the frames that have arrived.
+    /// Waits until so many frames have arrived at these interfaces, or nothing arrives any more; the frames that
+    /// have arrived.
     ///
     /// # Errors
     /// [`Error::Deadline`], or the kernel refuses.
-    pub fn settle(&self, interfaces: &[NonZeroU32]) -> Result<u64> {
+    pub fn settle(&self, interfaces: &[NonZeroU32], wanted: u64) -> Result<u64> {
         let began = Instant::now();
         let mut last = (self.frames(interfaces)?, Instant::now());
-        loop {
-            std::thread::sleep(QUIET / 4);
-            let now = self.frames(interfaces)?;
-            if now != last.0 {
-                last = (now, Instant::now());
-            } else if last.1.elapsed() >= QUIET {
-                return Ok(now);
-            }
+        while last.0 < wanted && last.1.elapsed() < QUIET {
             if began.elapsed() > PATIENCE {
                 return Err(Error::Deadline {
                     what: "frames to stop arriving".into(),
                     seconds: PATIENCE.as_secs_f64(),
-                    seen: format!("{now} frames"),
+                    seen: format!("{} frames", last.0),
                 });
             }
+            std::thread::sleep(PAUSE);
+            let now = self.frames(interfaces)?;
+            if now != last.0 {
+                last = (now, Instant::now());
+            }
         }
+        Ok(last.0)
     }
 
     /// Forgets all samples.
@@ -173,14 +191,18 @@ fn countable(interface: NonZeroU32) -> Result<()> {
     )))
 }
 
+/// What the programs look into.
+struct Maps<'a> {
+    frames: &'a PerCpuArray,
+    bytes: &'a PerCpuArray,
+    samples: &'a WordArray,
+    mark: &'a WordArray,
+    ways: &'a DeviceMap,
+}
+
 /// R6 is the context, R7 the frame without a tag, R8 its end, R9 the interface's index.
-fn program(
-    then: Then,
-    frames: &PerCpuArray,
-    bytes: &PerCpuArray,
-    samples: &WordArray,
-    ways: &DeviceMap,
-) -> Result<Vec<xdp::Instruction>> {
+fn program(then: Then, maps: &Maps<'_>) -> Result<Vec<xdp::Instruction>> {
+    let Maps { frames, bytes, samples, mark, ways } = maps;
     let mut code = Assembler::new();
     let (other, untagged, done) = (code.label(), code.label(), code.label());
     code.mov(R6, R1).load(Width::Word, R9, R6, context::INGRESS_INTERFACE);
@@ -189,7 +211,10 @@ fn program(
     code.load(Width::Half, R1, R7, 12);
     code.jump_if(Condition::Equal, R1, i32::from(0x0800_u16.to_be()), untagged).add(R7, 4).place(untagged);
     code.mov(R1, R7).add(R1, SEEN).jump_if(Condition::Greater, R1, R8, other);
-    code.load(Width::Double, R1, R7, MAGIC_AT).mov64(R2, MAGIC).jump_if(Condition::NotEqual, R1, R2, other);
+    code.load(Width::Double, R1, R7, MARK_AT).map_value(R2, mark.as_fd(), 0).load(Width::Double, R2, R2, 0);
+    let (counted, late) = (code.label(), code.label());
+    code.jump_if(Condition::Equal, R1, R2, counted).alu(ShiftRight, R1, 32).alu(ShiftRight, R2, 32);
+    code.jump_if(Condition::Equal, R1, R2, late).jump(other).place(counted);
     code.alu(Subtract, R8, R7).load(Width::Double, R7, R7, STAMP_AT);
     // The frame is not needed any more: R7 is its stamp now, R8 its length.
     for (map, amount) in [(frames, None), (bytes, Some(R8))] {
@@ -219,8 +244,9 @@ fn program(
             code.map(R1, ways.as_fd()).mov(R2, R9).mov(R3, Action::Drop as i32).call(helper::REDIRECT_MAP)
         }
     };
-    let missing = code.label();
-    code.exit().place(other).mov(R1, OTHERS as i32).store(Width::Word, R10, -4, R1);
+    let (missing, aside) = (code.label(), code.label());
+    code.exit().place(late).mov(R1, LATE as i32).jump(aside).place(other).mov(R1, OTHERS as i32);
+    code.place(aside).store(Width::Word, R10, -4, R1);
     code.map(R1, frames.as_fd()).mov(R2, R10).add(R2, -4).call(helper::MAP_LOOKUP);
     code.jump_if(Condition::Equal, R0, 0, missing).load(Width::Double, R1, R0, 0).add(R1, 1);
     code.store(Width::Double, R0, 0, R1).place(missing).mov(R0, Action::Drop as i32).exit();
