@@ -164,7 +164,10 @@ impl PortSet {
         let mut owners = Owners::of(state, specs, self.0.mailboxes.len());
         let mut opened = BTreeMap::new();
         for spec in changed {
-            let owner = state.ports.get(&spec.id).map_or_else(|| owners.next(), |old| old.owner);
+            // An AF_XDP queue is one worker's: who has the interface keeps it.
+            let old = state.ports.values().find(|old| old.spec.interface == spec.interface);
+            let old = old.or_else(|| state.ports.get(&spec.id));
+            let owner = old.map_or_else(|| owners.next(), |old| old.owner);
             let port = raised
                 .raise(spec)
                 .and_then(|()| self.open_port(spec, owner, specs.len()))
@@ -288,6 +291,12 @@ impl PortSet {
         let in_use: BTreeSet<String> = state.ports.values().map(|port| port.spec.interface.clone()).collect();
         state.claims.retain(|interface, _| in_use.contains(interface));
         state.phase = Phase::Ready;
+        self.reclaim();
+    }
+
+    /// Makes the memory of frames that closed sockets had free again.
+    fn reclaim(&self) {
+        self.0.shares.iter().for_each(Share::reclaim);
     }
 
     /// Puts everything back as it was before a change began.
@@ -387,6 +396,7 @@ impl PortSet {
             self.0.packet_out.put(id, way);
         }
         self.0.inlet.refresh();
+        self.reclaim();
         Ok(opened)
     }
 

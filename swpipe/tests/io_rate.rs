@@ -1,4 +1,4 @@
-//! What an AF_PACKET port does, in figures: `cargo test --release -p swpipe --test io_rate -- --ignored --nocapture`.
+//! What ports do over veth, in figures: `cargo test --release -p swpipe --test io_rate -- --ignored --nocapture`.
 
 #![allow(clippy::expect_used, reason = "tests")]
 
@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use io_wire::{DEADLINE, Host, enter, frame, in_namespace, readable, run, wire};
-use swpipe::io::{Backend, Edit, keep_alive, open};
+use swpipe::io::af_xdp::Share;
+use swpipe::io::{Backend, Edit, keep_alive, open_among};
 
 const WHILE: Duration = Duration::from_secs(3);
 
@@ -22,12 +23,14 @@ fn received_by(interface: &str) -> u64 {
 }
 
 /// A generator on `h1` and one worker from `p1` to `p2`, on a thread each.
-fn rate(size: usize, keep_alives: bool) {
+fn rate(backend: Backend, size: usize, keep_alives: bool) {
     wire("h1", "p1", 1500);
     wire("h2", "p2", 1504);
     let _path = keep_alives.then(|| keep_alive::open(&["p1", "p2"]).expect("path"));
-    let mut receiver = open(Backend::AfPacket, "p1", 1500).expect("p1").receiver().expect("receiver");
-    let mut sender = open(Backend::AfPacket, "p2", 1504).expect("p2").sender().expect("sender");
+    let share = Share::default();
+    let open = |name, mtu| open_among(backend, name, mtu, &share, 2).expect("a port");
+    let mut receiver = open("p1", 1500).receiver().expect("receiver");
+    let mut sender = open("p2", 1504).owner_sender().expect("sender");
     let stop = Arc::new(AtomicBool::new(false));
     let namespace = std::fs::File::open("/proc/thread-self/ns/net").expect("namespace");
     let generator = std::thread::spawn({
@@ -64,7 +67,7 @@ fn rate(size: usize, keep_alives: bool) {
     stop.store(true, Ordering::Relaxed);
     let sent = generator.join().expect("generator");
     println!(
-        "{size} bytes{}: sent {:.0}/s, forwarded {:.0}/s, arrived {:.0}/s, missed {}, lost {}",
+        "{backend:?}, {size} bytes{}: sent {:.0}/s, forwarded {:.0}/s, arrived {:.0}/s, missed {}, lost {}",
         if keep_alives { ", keep-alive path open" } else { "" },
         sent as f64 / seconds,
         forwarded as f64 / seconds,
@@ -79,41 +82,52 @@ fn rate(size: usize, keep_alives: bool) {
 #[ignore = "a measurement"]
 fn frames_per_second() {
     for (size, keep_alives) in [(64, false), (64, true), (1514, false), (64, false), (64, true)] {
-        in_namespace(move || rate(size, keep_alives));
+        for backend in [Backend::AfPacket, Backend::AfXdp] {
+            in_namespace(move || rate(backend, size, keep_alives));
+        }
     }
 }
 
 #[test]
 #[ignore = "a measurement"]
 fn time_through_a_port_that_sleeps_until_a_frame_comes() {
-    in_namespace(|| {
-        wire("h1", "p1", 1500);
-        wire("h2", "p2", 1500);
-        let mut receiver = open(Backend::AfPacket, "p1", 1500).expect("p1").receiver().expect("receiver");
-        let mut sender = open(Backend::AfPacket, "p2", 1500).expect("p2").sender().expect("sender");
-        let worker = std::thread::spawn(move || {
-            let mut passed = 0;
-            while passed < 5000 {
-                passed += receiver.receive(&mut |frames| {
-                    for frame in frames {
-                        sender.send(frame.bytes, Edit::Keep);
-                    }
-                });
-                sender.flush();
-                readable(receiver.descriptor().expect("a descriptor"), Instant::now() + DEADLINE);
-            }
-        });
-        let (from, to) = (Host::on("h1"), Host::on("h2"));
-        let mut times: Vec<Duration> = (0..5000)
-            .map(|number| {
-                let begin = Instant::now();
-                from.send(&frame(200, number as u8));
-                to.receive(DEADLINE).expect("arrives");
-                begin.elapsed()
-            })
-            .collect();
-        worker.join().expect("worker");
-        times.sort_unstable();
-        println!("host to host: median {:?}, 99 % {:?}, longest {:?}", times[2500], times[4950], times[4999]);
+    for backend in [Backend::AfPacket, Backend::AfXdp] {
+        in_namespace(move || time_through(backend));
+    }
+}
+
+fn time_through(backend: Backend) {
+    wire("h1", "p1", 1500);
+    wire("h2", "p2", 1500);
+    let share = Share::default();
+    let open = |name| open_among(backend, name, 1500, &share, 2).expect("a port");
+    let mut receiver = open("p1").receiver().expect("receiver");
+    let mut sender = open("p2").owner_sender().expect("sender");
+    let worker = std::thread::spawn(move || {
+        let mut passed = 0;
+        while passed < 5000 {
+            passed += receiver.receive(&mut |frames| {
+                for frame in frames {
+                    sender.send(frame.bytes, Edit::Keep);
+                }
+            });
+            sender.flush();
+            readable(receiver.descriptor().expect("a descriptor"), Instant::now() + DEADLINE);
+        }
     });
+    let (from, to) = (Host::on("h1"), Host::on("h2"));
+    let mut times: Vec<Duration> = (0..5000)
+        .map(|number| {
+            let begin = Instant::now();
+            from.send(&frame(200, number as u8));
+            to.receive(DEADLINE).expect("arrives");
+            begin.elapsed()
+        })
+        .collect();
+    worker.join().expect("worker");
+    times.sort_unstable();
+    println!(
+        "{backend:?}, host to host: median {:?}, 99 % {:?}, longest {:?}",
+        times[2500], times[4950], times[4999]
+    );
 }

@@ -10,10 +10,14 @@ use std::time::{Duration, Instant};
 use dataplane::entry::Update;
 use dataplane::tables::{LinkEntry, LinkForwarding, PortEntry, PortRole};
 use dataplane::{LinkIndex, PortId, Side};
-use io_wire::{DEADLINE, Host, SILENCE, frame, in_namespace, run, wire};
+use io_wire::{DEADLINE, Host, SILENCE, backend, frame, great_mtu, in_namespace, run, wire};
 use swpipe::device::{Atomicity, Device};
 use swpipe::io::IoError;
 use swpipe::run::{Options, Pipeline, PortSpec, RunError};
+
+fn options() -> Options {
+    Options { backend: backend(), ..Options::default() }
+}
 
 fn spec(id: u16, interface: &str, mtu: u32) -> PortSpec {
     PortSpec { id: PortId(id), name: format!("port-{id}"), interface: interface.to_owned(), mtu }
@@ -57,7 +61,7 @@ fn write(device: &Device, updates: &[Update]) {
 }
 
 fn start(ports: &[PortSpec], workers: usize) -> Pipeline {
-    Pipeline::start(ports, &Options { workers: Some(workers), ..Options::default() }).unwrap()
+    Pipeline::start(ports, &Options { workers: Some(workers), ..options() }).unwrap()
 }
 
 /// Tries again while a process that another test starts holds a claim that this one has given back, until it runs
@@ -219,7 +223,7 @@ fn a_port_that_goes_gives_its_interface_back() {
             let shown = run(&format!("ip -d link show {interface}"));
             assert!(shown.contains("promiscuity 0"), "{shown}");
         }
-        let other = unclaimed(|| Pipeline::start(&specs([3, 4]), &Options::default()));
+        let other = unclaimed(|| Pipeline::start(&specs([3, 4]), &options()));
         write(other.device(), &link(0, 3, 4));
         passes(&hosts[2], &hosts[3], 2);
         passes(&hosts[0], &hosts[1], 3);
@@ -284,17 +288,17 @@ fn a_refused_change_names_the_port_and_changes_nothing() {
             }
             error
         };
-        let grown = [spec(1, "p1", 4000), spec(2, "p2", 1500), spec(3, "p3", 4000)];
+        let grown = [spec(1, "p1", 3000), spec(2, "p2", 1500), spec(3, "p3", 3000)];
         let missing = refused(&[&grown[..], &[spec(4, "nowhere", 1500)]].concat());
         assert!(missing.contains("port-4") && missing.contains("nowhere"), "{missing}");
-        let narrow = refused(&[&grown[..], &[spec(4, "m0", 4000)]].concat());
+        let narrow = refused(&[&grown[..], &[spec(4, "m0", 3000)]].concat());
         assert!(narrow.contains("port-4") && narrow.contains("m0"), "{narrow}");
         let twice = refused(&[spec(1, "p1", 1500), spec(1, "p3", 1500)]);
         assert!(twice.contains("number 1"), "{twice}");
         let shared = refused(&[spec(1, "p1", 1500), spec(3, "p1", 1500)]);
         assert!(shared.contains("port-1") && shared.contains("port-3"), "{shared}");
         // Nothing is held of what was opened on the way.
-        let other = unclaimed(|| Pipeline::start(&specs([3]), &Options::default()));
+        let other = unclaimed(|| Pipeline::start(&specs([3]), &options()));
         let gone = other.ports().clone();
         other.stop();
         assert!(matches!(gone.set(&specs([3])), Err(RunError::Stopped)));
@@ -310,7 +314,7 @@ fn a_change_that_is_not_committed_is_taken_back() {
         write(pipeline.device(), &[link(0, 1, 2), link(1, 3, 4)].concat());
         let hosts = [1, 2, 3, 4, 5].map(host);
         // Port 1 widened, 2 on another interface, 3 gone, and 9 on the one of 2.
-        let next = [spec(1, "p1", 4000), spec(2, "p5", 1500), spec(4, "p4", 1500), spec(9, "p2", 1500)];
+        let next = [spec(1, "p1", 3000), spec(2, "p5", 1500), spec(4, "p4", 1500), spec(9, "p2", 1500)];
         let opening = pipeline.ports().open(&next).unwrap();
         assert!(matches!(pipeline.set_ports(&[]), Err(RunError::Changing)));
         assert!(silent(&hosts[0], &hosts[1]), "port 2 is on the way to another interface");
@@ -333,13 +337,13 @@ fn a_greater_mtu_takes_no_frame_of_the_port() {
     in_namespace(|| {
         wires([1, 2]);
         for host in ["h1", "h2"] {
-            run(&format!("ip link set {host} mtu 9000"));
+            run(&format!("ip link set {host} mtu {}", great_mtu()));
         }
         let pipeline = start(&specs([1, 2]), 1);
         write(pipeline.device(), &link(0, 1, 2));
         let (lan, wan) = (host(1), host(2));
         let stream = under_traffic(host(1), host(2), || {
-            for mtu in [2000, 3000, 6000, 9000] {
+            for mtu in [1600, 2000, 3000, great_mtu()] {
                 pipeline.set_ports(&[spec(1, "p1", mtu), spec(2, "p2", mtu)]).unwrap();
             }
         });
@@ -347,11 +351,12 @@ fn a_greater_mtu_takes_no_frame_of_the_port() {
         // Both rings hear what comes between two system calls.
         assert!(stream.twice < 256, "{stream:?}");
         while wan.receive(SILENCE).is_some() {}
-        lan.send(&frame(9000, 7));
-        assert_eq!(wan.receive(DEADLINE), Some(frame(9000, 7)));
+        let longest = frame(great_mtu() as usize + 14, 7);
+        lan.send(&longest);
+        assert_eq!(wan.receive(DEADLINE), Some(longest));
         // A smaller one is the tables' matter.
         pipeline.set_ports(&specs([1, 2])).unwrap();
         passes(&lan, &wan, 8);
-        assert!(run("ip link show p1").contains("mtu 9000"));
+        assert!(run("ip link show p1").contains(&format!("mtu {}", great_mtu())));
     });
 }

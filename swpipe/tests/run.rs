@@ -15,7 +15,7 @@ use dataplane::entry::Update;
 use dataplane::keepalive::{KEEP_ALIVE_ETHERTYPE, TRANSMIT_TIME_OFFSET};
 use dataplane::schema::counters;
 use dataplane::{PortId, Reason};
-use io_wire::{DEADLINE, Host, SILENCE, frame, in_namespace, run, settle, tagged, wire};
+use io_wire::{DEADLINE, Host, SILENCE, backend, frame, great_mtu, in_namespace, run, settle, tagged, wire};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use p4runtime::ElectionId;
@@ -26,10 +26,14 @@ use p4runtime::proto::p4::v1::{ForwardingPipelineConfig, PacketOut};
 use site::Site;
 use swpipe::counters::Place;
 use swpipe::edit::edited;
-use swpipe::io::IoError;
+use swpipe::io::{Backend, IoError};
 use swpipe::pipeline::{Decision, decide};
 use swpipe::replay::Programmed;
 use swpipe::run::{Options, Pipeline, PortSpec, RunError};
+
+fn options() -> Options {
+    Options { backend: backend(), ..Options::default() }
+}
 
 fn host_of(port: &str) -> String {
     format!("h{port}")
@@ -39,7 +43,7 @@ fn host_of(port: &str) -> String {
 fn wire_up(site: &Site) -> HashMap<PortId, Host> {
     for port in site.ports.keys() {
         wire(&host_of(port), port, 1500);
-        run(&format!("ip link set {} mtu 9300", host_of(port)));
+        run(&format!("ip link set {} mtu {}", host_of(port), great_mtu()));
     }
     site.ports.values().map(|port| (port.id, Host::on(&host_of(&port.name)))).collect()
 }
@@ -92,7 +96,7 @@ fn frames_leave_as_replay_says_and_come_back_to_their_link() {
         let site = site_file::wired();
         let hosts = wire_up(&site);
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let pipeline = Pipeline::start(&PortSpec::of_site(&site), &Options::default()).unwrap();
+        let pipeline = Pipeline::start(&PortSpec::of_site(&site), &options()).unwrap();
         let target = runtime.block_on(async { Target::dial("test", pipeline.connector()) });
         let (_session, _inbox) = runtime.block_on(programmed(target, &site));
         let expected = Programmed::with_down(&site, &BTreeSet::new(), &dataplane::target::SWPIPE).unwrap();
@@ -176,7 +180,7 @@ fn keep_alives_go_out_by_pair_ports_and_come_in_by_them_alone() {
         let all = PortSpec::of_site(&site);
         let first: Vec<PortSpec> =
             all.iter().filter(|port| !["p1-1", "p1-2"].contains(&&*port.name)).cloned().collect();
-        let pipeline = Pipeline::start(&first, &Options::default()).unwrap();
+        let pipeline = Pipeline::start(&first, &options()).unwrap();
         let target = runtime.block_on(async { Target::dial("test", pipeline.connector()) });
         let (session, mut inbox) = runtime.block_on(programmed(target, &site));
         let (out_layout, in_layout) = (
@@ -246,7 +250,7 @@ fn keep_alives_go_out_by_pair_ports_and_come_in_by_them_alone() {
 fn start_unclaimed(ports: &[PortSpec]) -> Result<Pipeline, RunError> {
     let until = std::time::Instant::now() + DEADLINE;
     loop {
-        match Pipeline::start(ports, &Options::default()) {
+        match Pipeline::start(ports, &options()) {
             Err(RunError::Port { source: IoError::Claimed { .. }, .. })
                 if std::time::Instant::now() < until => {}
             started => return started,
@@ -266,9 +270,9 @@ fn an_interface_is_one_pipelines_at_a_time() {
             interface: interface.to_owned(),
             mtu,
         };
-        let start = |ports: &[PortSpec]| Pipeline::start(ports, &Options::default());
+        let start = |ports: &[PortSpec]| Pipeline::start(ports, &options());
         let first = start(&[spec(1, "p1", 1500), spec(2, "p2", 1500)]).unwrap();
-        let both = [spec(3, "p3", 4000), spec(4, "p2", 4000)];
+        let both = [spec(3, "p3", 3000), spec(4, "p2", 3000)];
         let refused = start(&both).err().unwrap().to_string();
         for part in ["port-4", "p2", "another pipeline"] {
             assert!(refused.contains(part), "{part}: {refused}");
@@ -293,7 +297,7 @@ fn a_port_whose_interface_is_created_anew_forwards_again_and_others_never_stop()
         let site = site_file::wired();
         let mut hosts = wire_up(&site);
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let pipeline = Pipeline::start(&PortSpec::of_site(&site), &Options::default()).unwrap();
+        let pipeline = Pipeline::start(&PortSpec::of_site(&site), &options()).unwrap();
         let target = runtime.block_on(async { Target::dial("test", pipeline.connector()) });
         let (_session, _inbox) = runtime.block_on(programmed(target, &site));
         let id = |name: &str| site.ports[name].id;
@@ -310,7 +314,7 @@ fn a_port_whose_interface_is_created_anew_forwards_again_and_others_never_stop()
             run("ip link del p4-2");
             assert!(passes(&hosts, other_lan, other_wan, DEADLINE));
             wire(&host_of("p4-2"), "p4-2", 1500);
-            run(&format!("ip link set {} mtu 9300", host_of("p4-2")));
+            run(&format!("ip link set {} mtu {}", host_of("p4-2"), great_mtu()));
             hosts.insert(lan, Host::on(&host_of("p4-2")));
             let until = std::time::Instant::now() + Duration::from_secs(2);
             for (from, to) in [(lan, wan), (wan, lan)] {
@@ -337,8 +341,8 @@ fn ports_get_their_mtu_or_the_pipeline_says_which_does_not() {
             mtu,
         };
         let start = start_unclaimed;
-        drop(start(&[spec(1, "p1", 9216)]).unwrap());
-        assert!(run("ip link show p1").contains("mtu 9216"));
+        drop(start(&[spec(1, "p1", great_mtu())]).unwrap());
+        assert!(run("ip link show p1").contains(&format!("mtu {}", great_mtu())));
         let message = |result: Result<Pipeline, RunError>| result.err().unwrap().to_string();
         let refused = message(start(&[spec(1, "p1", 1500), spec(2, "m0", 9000)]));
         assert!(
@@ -354,12 +358,17 @@ fn ports_get_their_mtu_or_the_pipeline_says_which_does_not() {
     });
 }
 
+fn io_name() -> String {
+    clap::ValueEnum::to_possible_value(&backend()).unwrap().get_name().to_owned()
+}
+
 struct Process(Child);
 
 impl Process {
     fn start(arguments: &[&str]) -> Process {
         let child = Command::new(env!("CARGO_BIN_EXE_swpipe"))
             .args(arguments)
+            .args(if arguments.contains(&"--io") { vec![] } else { vec!["--io".to_owned(), io_name()] })
             .stderr(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
@@ -443,7 +452,11 @@ fn the_program_says_when_it_is_ready_and_why_it_is_not() {
         drop(listener);
         let mut killed = Process::start(&["run", "--config", config, "--listen", &socket]);
         killed.until_ready();
-        drop(killed);
+        let has_program = || run("ip link show p4-1").contains("xdp");
+        assert_eq!(has_program(), backend() == Backend::AfXdp);
+        killed.signal(Signal::SIGKILL);
+        killed.0.wait().unwrap();
+        assert!(!has_program());
 
         let mut process = Process::start(&[
             "run",

@@ -147,12 +147,6 @@ impl Port {
         }
     }
 
-    /// Greatest MTU that the port can have as it is.
-    #[must_use]
-    pub fn longest_mtu(&self) -> u32 {
-        if self.wire.is_some() { super::af_xdp::MTU_MAX } else { self.mtu }
-    }
-
     /// Longest frame that its halves are laid out for, in bytes after the Ethernet header.
     #[must_use]
     pub const fn mtu(&self) -> u32 {
@@ -189,8 +183,8 @@ impl Port {
     /// # Errors
     /// As [`Port::sender`].
     pub fn owner_sender(&self) -> Result<Box<dyn Sender>, IoError> {
-        match self.wire.as_ref().and_then(Wire::sender) {
-            Some(sender) => Ok(Box::new(sender)),
+        match &self.wire {
+            Some(wire) => Ok(Box::new(wire.sender())),
             None => self.sender(),
         }
     }

@@ -8,12 +8,22 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use swpipe::io::Receiver;
+use swpipe::io::{Backend, Receiver};
 
 /// How long a test waits for what must come.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(5);
 /// How long a test looks for what must not come.
 pub(crate) const SILENCE: Duration = Duration::from_millis(50);
+
+/// The back end that the tests of pipelines run over: AF_XDP in those named after it.
+pub(crate) fn backend() -> Backend {
+    if env!("CARGO_CRATE_NAME").ends_with("_af_xdp") { Backend::AfXdp } else { Backend::default() }
+}
+
+/// A great MTU that it carries; over veth, a page less what XDP needs.
+pub(crate) fn great_mtu() -> u32 {
+    if backend() == Backend::AfXdp { 3400 } else { 9216 }
+}
 
 /// Runs `test` on a thread in a network namespace of its own, which ends with it.
 pub(crate) fn in_namespace(test: impl FnOnce() + Send + 'static) {

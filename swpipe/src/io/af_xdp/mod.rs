@@ -9,10 +9,12 @@
 //! The memory is registered with each socket by itself rather than shared between sockets (`XDP_SHARED_UMEM`): so no
 //! socket depends on another's interface, and one port may be zero-copy beside one that is not.
 
+use std::collections::HashMap;
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use xdp::{Attachment, Mode, SocketMap, XdpError};
+use xdp::{Attachment, Mode, Program, SocketMap, XdpError};
 
 mod program;
 mod receiver;
@@ -25,14 +27,16 @@ use dataplane::frame::ETHERNET_HEADER;
 use dataplane::steering::STEERING_HEADER;
 pub use program::ProbePass;
 pub use receiver::AfXdpReceiver;
+use receiver::Queues;
 pub use sender::AfXdpSender;
-use socket::{ReceiveRings, SendRings, Sizes, Socket};
+use sender::Outlet;
+use socket::{Sizes, Socket};
 use umem::{CHUNK, HEADROOM, Umem};
 
 use super::af_packet::{self, Rings};
 use super::error::IoError;
 use super::ethtool::Ethtool;
-use super::interface::Interface;
+use super::interface::{Interface, InterfaceIndex};
 
 /// Greatest MTU of a port: a chunk holds the frame, its header, a tag beyond the MTU and the head room.
 pub const MTU_MAX: u32 = (CHUNK - HEADROOM - ETHERNET_HEADER - STEERING_HEADER) as u32;
@@ -54,13 +58,27 @@ struct Shared {
     workers: usize,
     /// While a port is open.
     memory: Mutex<Weak<Umem>>,
+    wires: Mutex<HashMap<InterfaceIndex, Weak<Wire>>>,
 }
 
 impl Share {
     /// Of one of so many workers that ports are spread over.
     #[must_use]
     pub fn new(pass: Arc<ProbePass>, workers: usize) -> Self {
-        Share(Arc::new(Shared { pass, workers, memory: Mutex::default() }))
+        Share(Arc::new(Shared { pass, workers, ..Shared::default() }))
+    }
+
+    fn wires(&self) -> MutexGuard<'_, HashMap<InterfaceIndex, Weak<Wire>>> {
+        self.0.wires.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is open on an interface that is still the same.
+    fn wire(&self, index: InterfaceIndex) -> Option<Arc<Wire>> {
+        let mut wires = self.wires();
+        wires.retain(|_, wire| wire.strong_count() > 0);
+        let wire = wires.get(&index)?.upgrade()?;
+        // An interface created anew may have the number of one that is gone; that one's program cannot be replaced.
+        wire.attachment.replace(&wire.program).is_ok().then_some(wire)
     }
 
     fn held(&self) -> MutexGuard<'_, Weak<Umem>> {
@@ -78,12 +96,18 @@ impl Share {
         Ok(memory)
     }
 
-    /// Chunks that are free and all there are, once closed sockets have given theirs back; none while no port is open.
+    /// Takes back what closed sockets had. Waits for the kernel to be done with it, a second at most for each.
+    pub fn reclaim(&self) {
+        let memory = self.held().upgrade();
+        if let Some(memory) = memory {
+            socket::reclaim_closed(&memory, None);
+        }
+    }
+
+    /// Chunks that are free, and all there are; none while no port is open.
     #[must_use]
     pub fn chunks(&self) -> Option<(usize, usize)> {
-        let memory = self.held().upgrade()?;
-        socket::reclaim_closed(&memory, None);
-        Some((memory.free_chunks(), memory.chunks()))
+        self.held().upgrade().map(|memory| (memory.free_chunks(), memory.chunks()))
     }
 }
 
@@ -118,30 +142,37 @@ pub enum AfXdpFault {
     Interface(#[from] IoError),
 }
 
-/// An interface whose frames go to sockets: program, sockets, and the halves until they are taken.
+/// An interface whose frames go to sockets: the program, the sockets, and the rings that halves share.
 pub struct Wire {
     attachment: Attachment,
+    program: Program,
     sockets: SocketMap,
     interface: Interface,
+    /// Of the interface when last opened, bytes after the Ethernet header.
+    mtu: AtomicU32,
     memory: Arc<Umem>,
-    queues: usize,
+    queue_count: usize,
     is_zero_copy: bool,
-    receive: Mutex<Option<Vec<ReceiveRings>>>,
-    send: Mutex<Option<SendRings>>,
+    queues: Mutex<Queues>,
+    outlet: Mutex<Outlet>,
+    /// Frames that the kernel has to send.
+    under_way: AtomicUsize,
 }
 
 impl std::fmt::Debug for Wire {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Wire { interface, queue_count, .. } = self;
         f.debug_struct("Wire")
-            .field("interface", &self.interface)
-            .field("queues", &self.queues)
+            .field("interface", interface)
+            .field("queues", queue_count)
             .finish_non_exhaustive()
     }
 }
 
 impl Wire {
-    /// Opens a port of `mtu` bytes, one of `ports` that share the memory. Frames go on as before until a receiver is
-    /// released. `may_be_generic`: also where the driver has no XDP of its own.
+    /// Opens a port of `mtu` bytes, one of `ports` that share the memory; the one there is where the worker has it open
+    /// already. Frames go on as before until a receiver is released. `may_be_generic`: also where the driver has no XDP
+    /// of its own.
     ///
     /// # Errors
     /// See [`AfXdpFault`].
@@ -154,6 +185,10 @@ impl Wire {
     ) -> Result<Arc<Wire>, AfXdpFault> {
         if mtu > MTU_MAX {
             return Err(AfXdpFault::Mtu(mtu));
+        }
+        if let Some(wire) = share.wire(interface.index) {
+            wire.mtu.store(interface.mtu, Relaxed);
+            return Ok(wire);
         }
         let queues = Ethtool::open(&interface.name)?.receive_queues();
         if queues > QUEUES {
@@ -174,53 +209,62 @@ impl Wire {
             attached => attached?,
         };
         let sizes = Sizes { receive: RECEIVE as u32, send: SEND as u32 };
-        let mut receive = Vec::with_capacity(queues as usize);
-        let mut send = None;
-        for queue in 0..queues {
-            let (receiving, sending) = Socket::open(&memory, interface.index, queue, sizes)
-                .map_err(|source| AfXdpFault::Socket { queue, source })?;
-            receive.push(receiving);
-            send.get_or_insert(sending);
+        let open = |queue| {
+            Socket::open(&memory, interface.index, queue, sizes)
+                .map_err(|source| AfXdpFault::Socket { queue, source })
+        };
+        let (first, outlet) = open(0)?;
+        let mut rings = vec![first];
+        for queue in 1..queues {
+            rings.push(open(queue)?.0);
         }
-        memory.join(receive.len());
-        let is_zero_copy = send.as_ref().is_some_and(|rings: &SendRings| rings.socket.is_zero_copy());
-        Ok(Arc::new(Wire {
+        memory.join(rings.len());
+        let wire = Arc::new(Wire {
             attachment,
+            program,
             sockets,
             interface: interface.clone(),
+            mtu: AtomicU32::new(interface.mtu),
+            queue_count: rings.len(),
+            is_zero_copy: outlet.socket.is_zero_copy(),
+            queues: Mutex::new(Queues::new(rings)),
+            outlet: Mutex::new(Outlet::new(outlet)),
+            under_way: AtomicUsize::new(0),
             memory,
-            queues: receive.len(),
-            is_zero_copy,
-            receive: Mutex::new(Some(receive)),
-            send: Mutex::new(send),
-        }))
+        });
+        share.wires().insert(interface.index, Arc::downgrade(&wire));
+        Ok(wire)
     }
 
-    /// The receiving half, held; there is one.
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn outlet(&self) -> MutexGuard<'_, Outlet> {
+        self.outlet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A receiving half, held.
     ///
     /// # Errors
-    /// It has been taken, or as for AF_PACKET.
+    /// As for AF_PACKET.
     pub fn receiver(self: &Arc<Self>, mtu: u32) -> Result<AfXdpReceiver, IoError> {
-        let say = |doing| move |error| IoError::from_system(&self.interface.name, doing, error);
         let passed = af_packet::receiver(&self.interface, mtu, Rings::least())?;
-        let rings = self.receive.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let rings = rings
-            .ok_or_else(|| std::io::Error::from(std::io::ErrorKind::ResourceBusy))
-            .map_err(say("receive by it twice"))?;
-        AfXdpReceiver::new(rings, passed, Arc::clone(self)).map_err(say("wait for its queues"))
+        AfXdpReceiver::new(Arc::clone(self), passed)
+            .map_err(|error| IoError::from_system(&self.interface.name, "wait for its queues", error))
     }
 
-    /// The sending half for the worker whose memory this is; once.
+    /// A sending half for the worker whose memory this is.
     #[must_use]
-    pub fn sender(self: &Arc<Self>) -> Option<AfXdpSender> {
-        let rings = self.send.lock().unwrap_or_else(PoisonError::into_inner).take();
-        rings.map(|rings| AfXdpSender::new(rings, Arc::clone(self)))
+    pub fn sender(self: &Arc<Self>) -> AfXdpSender {
+        let id = self.outlet().socket();
+        AfXdpSender::new(Arc::clone(self), id)
     }
 
     /// Longest frame that the kernel sends by the interface.
     fn longest(&self, ethertype: [u8; 2]) -> usize {
         let tag = if ethertype == (libc::ETH_P_8021Q as u16).to_be_bytes() { STEERING_HEADER } else { 0 };
-        (self.interface.mtu as usize + ETHERNET_HEADER + tag).min(CHUNK - HEADROOM)
+        (self.mtu.load(Relaxed) as usize + ETHERNET_HEADER + tag).min(CHUNK - HEADROOM)
     }
 
     /// In words: driver or generic, zero-copy or copying, how many queues.
@@ -231,13 +275,13 @@ impl Wire {
             Mode::Generic => "generic",
         };
         let copies = if self.is_zero_copy { "zero-copy" } else { "copying" };
-        let queues = self.queues;
+        let queues = self.queue_count;
         format!("AF_XDP, {mode}, {copies}, {queues} queue{}", if queues == 1 { "" } else { "s" })
     }
 }
 
 impl Drop for Wire {
     fn drop(&mut self) {
-        self.memory.leave(self.queues);
+        self.memory.leave(self.queue_count);
     }
 }

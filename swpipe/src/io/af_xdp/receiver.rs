@@ -1,7 +1,7 @@
 //! The receiving half of a port: the sockets of its queues, and a packet ring for what its program passes.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use dataplane::frame::ETHERNET_HEADER;
@@ -20,19 +20,26 @@ const LOOKS_PER_PASSED: u32 = 16;
 /// Chunks by which a fill ring is short before it gets more: so that the list of free ones is seldom locked.
 const REFILL: usize = 2 * BATCH;
 
-/// The receiving half of a port.
+/// A receiving half of a port. Halves of one interface, as there are while a port changes, read the same queues.
 pub struct AfXdpReceiver {
-    queues: Vec<Queue>,
+    wire: Arc<Wire>,
     /// Keep-alives, probes, and whatever comes by a queue without a socket.
     passed: AfPacketReceiver,
     /// What polls readable when one of them has frames.
-    all: std::os::fd::OwnedFd,
-    wire: Arc<Wire>,
-    /// The queue to begin with.
-    next: usize,
+    all: OwnedFd,
+    is_released: bool,
     looks: u32,
     empty_looks: u32,
     runts: u64,
+}
+
+/// The queues of an interface.
+pub(super) struct Queues {
+    queues: Vec<Queue>,
+    /// The one to begin with.
+    next: usize,
+    /// Halves that are not held.
+    released: usize,
 }
 
 /// A queue's receiving rings.
@@ -46,35 +53,19 @@ struct Queue {
     missed: u64,
 }
 
-impl AfXdpReceiver {
-    pub(super) fn new(
-        rings: Vec<ReceiveRings>,
-        passed: AfPacketReceiver,
-        wire: Arc<Wire>,
-    ) -> io::Result<Self> {
-        let all = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let sockets = rings.iter().filter_map(|rings| rings.socket.descriptor());
-        for descriptor in sockets.chain(passed.descriptor()) {
-            epoll::add(&all, descriptor, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
-        }
-        let queues = (0..)
-            .zip(rings)
-            .map(|(number, rings)| Queue {
-                rings,
-                number,
-                filled: 0,
-                spare: Vec::with_capacity(REFILL),
-                missed: 0,
-            })
-            .collect();
-        Ok(AfXdpReceiver { queues, passed, all, wire, next: 0, looks: 0, empty_looks: 0, runts: 0 })
+impl Queues {
+    /// Of these sockets' rings, in the order of the queues.
+    pub(super) fn new(rings: Vec<ReceiveRings>) -> Self {
+        let spare = || Vec::with_capacity(REFILL);
+        let queue = |(number, rings)| Queue { rings, number, filled: 0, spare: spare(), missed: 0 };
+        Queues { queues: (0..).zip(rings).map(queue).collect(), next: 0, released: 0 }
     }
 
-    fn receive_queues(&mut self, take: &mut dyn FnMut(&[Frame<'_>])) -> usize {
+    fn receive(&mut self, memory: &Umem, runts: &mut u64, take: &mut dyn FnMut(&[Frame<'_>])) -> usize {
         let mut received = 0;
         for _ in 0..self.queues.len() {
             let Some(queue) = self.queues.get_mut(self.next) else { break };
-            received += queue.receive(&self.wire.memory, BATCH - received, &mut self.runts, take);
+            received += queue.receive(memory, BATCH - received, runts, take);
             self.next = (self.next + 1) % self.queues.len();
             if received >= BATCH {
                 break;
@@ -94,6 +85,7 @@ impl Queue {
     ) -> usize {
         let arrived = self.rings.arrived.arrived(most as u32) as usize;
         if arrived == 0 {
+            // There may have been no chunk, and so no frame.
             self.refill(memory);
             return 0;
         }
@@ -146,8 +138,8 @@ impl Queue {
             return;
         }
         let room = self.rings.fill.room(self.spare.len() as u32) as usize;
-        let most = room.min(wanted.saturating_sub(self.filled));
-        for chunk in self.spare.drain(..most.min(self.spare.len())) {
+        let most = room.min(wanted.saturating_sub(self.filled)).min(self.spare.len());
+        for chunk in self.spare.drain(..most) {
             memory.set(chunk, Holder::Kernel(self.rings.socket.id()));
             self.rings.fill.put(chunk.address());
             self.filled += 1;
@@ -176,6 +168,48 @@ impl Queue {
     }
 }
 
+impl AfXdpReceiver {
+    /// A half that is held.
+    pub(super) fn new(wire: Arc<Wire>, passed: AfPacketReceiver) -> io::Result<Self> {
+        let all = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let add = |descriptor: Option<BorrowedFd<'_>>| match descriptor {
+            Some(descriptor) => {
+                epoll::add(&all, descriptor, epoll::EventData::new_u64(0), epoll::EventFlags::IN)
+            }
+            None => Ok(()),
+        };
+        add(passed.descriptor())?;
+        for queue in &wire.queues().queues {
+            add(queue.rings.socket.descriptor())?;
+        }
+        Ok(AfXdpReceiver { wire, passed, all, is_released: false, looks: 0, empty_looks: 0, runts: 0 })
+    }
+
+    fn receive_queues(&mut self, take: &mut dyn FnMut(&[Frame<'_>])) -> usize {
+        let mut queues = self.wire.queues();
+        // What another half goes on with is left to that.
+        if !self.is_released && queues.released > 0 {
+            return 0;
+        }
+        queues.receive(&self.wire.memory, &mut self.runts, take)
+    }
+
+    /// Sends frames of all queues elsewhere once no half takes any.
+    fn leave(&mut self) -> io::Result<()> {
+        if !std::mem::take(&mut self.is_released) {
+            return Ok(());
+        }
+        let mut queues = self.wire.queues();
+        queues.released -= 1;
+        if queues.released == 0 {
+            for queue in &queues.queues {
+                self.wire.sockets.take(queue.number).map_err(io::Error::other)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Receiver for AfXdpReceiver {
     fn receive(&mut self, take: &mut dyn FnMut(&[Frame<'_>])) -> usize {
         self.looks = self.looks.wrapping_add(1);
@@ -193,7 +227,7 @@ impl Receiver for AfXdpReceiver {
             self.empty_looks += 1;
             if self.empty_looks >= LOOKS_PER_CLEAR {
                 self.empty_looks = 0;
-                for queue in &self.queues {
+                for queue in &self.wire.queues().queues {
                     queue.rings.socket.clear_error();
                 }
             }
@@ -204,22 +238,26 @@ impl Receiver for AfXdpReceiver {
     fn hold(&mut self) -> io::Result<()> {
         // What the program passes from now on, the packet ring does not take either.
         self.passed.hold()?;
-        for queue in &self.queues {
-            self.wire.sockets.take(queue.number).map_err(io::Error::other)?;
-        }
-        Ok(())
+        self.leave()
     }
 
     fn release(&mut self) -> io::Result<()> {
-        for queue in &mut self.queues {
-            queue.fill_up(&self.wire.memory);
-        }
         self.passed.release()?;
-        for queue in &self.queues {
-            if let Some(descriptor) = queue.rings.socket.descriptor() {
-                self.wire.sockets.put(queue.number, descriptor).map_err(io::Error::other)?;
+        if self.is_released {
+            return Ok(());
+        }
+        let mut queues = self.wire.queues();
+        if queues.released == 0 {
+            for queue in &mut queues.queues {
+                queue.fill_up(&self.wire.memory);
+                if let Some(descriptor) = queue.rings.socket.descriptor() {
+                    self.wire.sockets.put(queue.number, descriptor).map_err(io::Error::other)?;
+                }
             }
         }
+        queues.released += 1;
+        drop(queues);
+        self.is_released = true;
         Ok(())
     }
 
@@ -228,7 +266,7 @@ impl Receiver for AfXdpReceiver {
     }
 
     fn missed(&mut self) -> u64 {
-        self.passed.missed() + self.queues.iter_mut().map(Queue::take_missed).sum::<u64>()
+        self.passed.missed() + self.wire.queues().queues.iter_mut().map(Queue::take_missed).sum::<u64>()
     }
 
     fn truncated(&mut self) -> u64 {
@@ -237,5 +275,12 @@ impl Receiver for AfXdpReceiver {
 
     fn unfinished_checksums(&mut self) -> u64 {
         self.passed.unfinished_checksums()
+    }
+}
+
+impl Drop for AfXdpReceiver {
+    fn drop(&mut self) {
+        // Fails where the interface is gone, and has no frames then.
+        let _ = self.leave();
     }
 }

@@ -1,15 +1,15 @@
 //! The sending half of a port, for the worker that has its receiver.
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use dataplane::steering::{STEERING_HEADER, STEERING_OFFSET};
 use libc::xdp_desc;
 
-use super::Wire;
 use super::socket::SendRings;
-use super::umem::{Chunk, HEADROOM, Holder};
+use super::umem::{Chunk, HEADROOM, Holder, SocketId};
+use super::{SEND, Wire};
 use crate::io::{BATCH, Edit, Sender};
 
 /// Chunks for copies that are taken from the list of free ones at once.
@@ -19,23 +19,27 @@ const CALLS: usize = 64;
 /// No chunk: the kernel skips an entry with it.
 const NOWHERE: xdp_desc = xdp_desc { addr: u64::MAX, len: 0, options: 0 };
 
-/// A sending half of a port.
+/// A sending half of a port, for the worker whose memory the interface's sockets are registered with.
 pub struct AfXdpSender {
-    rings: SendRings,
     wire: Arc<Wire>,
+    /// Of the wire's first queue, by which frames leave.
+    id: SocketId,
     /// What was queued since the last flush.
     queued: VecDeque<Queued>,
-    /// Chunks with the kernel that have not come back.
-    under_way: usize,
     /// For copies.
     spare: Vec<Chunk>,
-    /// Those that came back.
-    back: Vec<Chunk>,
     /// The kernel took nothing at the last flush.
     refused: bool,
     /// It is down, or gone, as of the last flush.
     down: bool,
     lost: u64,
+}
+
+/// The sending rings of an interface, which all of its sending halves fill.
+pub(super) struct Outlet {
+    rings: SendRings,
+    /// Chunks that came back.
+    back: Vec<Chunk>,
 }
 
 /// A frame that waits for the flush.
@@ -49,15 +53,12 @@ struct Queued {
 }
 
 impl AfXdpSender {
-    pub(super) fn new(rings: SendRings, wire: Arc<Wire>) -> Self {
-        let size = rings.size as usize;
+    pub(super) fn new(wire: Arc<Wire>, id: SocketId) -> Self {
         AfXdpSender {
-            rings,
             wire,
-            queued: VecDeque::with_capacity(size),
-            under_way: 0,
+            id,
+            queued: VecDeque::with_capacity(SEND),
             spare: Vec::with_capacity(SPARE),
-            back: Vec::with_capacity(size),
             refused: false,
             down: false,
             lost: 0,
@@ -77,16 +78,16 @@ impl AfXdpSender {
 
     fn queue(&mut self, frame: &[u8], edit: Edit) -> Option<()> {
         let length = self.edited_length(frame, edit)?;
-        if self.under_way + self.queued.len() >= self.room() {
-            self.reap();
-            if self.under_way + self.queued.len() >= self.room() {
+        if !self.has_room() {
+            self.wire.outlet().reap(&self.wire);
+            if !self.has_room() {
                 return None;
             }
         }
         let memory = &self.wire.memory;
         if let Some((chunk, from)) = memory.locate(frame)
             && from >= STEERING_HEADER
-            && memory.claim(chunk, self.rings.socket.id())
+            && memory.claim(chunk, self.id)
         {
             self.queued.push_back(Queued { chunk, from, to: from + frame.len(), edit });
             return Some(());
@@ -118,28 +119,104 @@ impl AfXdpSender {
         to_macs.copy_from_slice(macs);
         to_tag.copy_from_slice(tag);
         to_rest.copy_from_slice(rest);
-        memory.set(chunk, Holder::Sender(self.rings.socket.id()));
+        memory.set(chunk, Holder::Sender(self.id));
         self.queued.push_back(Queued { chunk, from, to, edit: Edit::Keep });
         Some(())
     }
 
-    /// Frames that may be queued and under way.
-    fn room(&self) -> usize {
-        self.wire.memory.sending_share().min(self.rings.size as usize)
+    /// Whether one frame more may be queued.
+    fn has_room(&self) -> bool {
+        let room = self.wire.memory.sending_share().min(SEND);
+        self.wire.under_way.load(Relaxed) + self.queued.len() < room
+    }
+
+    /// Has the kernel send.
+    fn drive(&mut self, outlet: &mut Outlet) {
+        let is_zero_copy = outlet.rings.socket.is_zero_copy();
+        for _ in 0..CALLS {
+            let before = outlet.rings.transmit.untaken();
+            if before == 0 || (is_zero_copy && !outlet.rings.transmit.needs_wakeup()) {
+                (self.refused, self.down) = (false, false);
+                return;
+            }
+            let result = outlet.rings.socket.send();
+            let has_moved = outlet.rings.transmit.untaken() < before;
+            self.down = false;
+            match result.map_err(|error| error.raw_os_error()) {
+                Ok(()) if is_zero_copy || !has_moved => {
+                    self.refused = false;
+                    return;
+                }
+                Ok(()) => {}
+                // The device refused one frame, which is gone, or will take the next one later.
+                Err(Some(error)) if is_passing(error) => {
+                    self.lost += u64::from(error == libc::EBUSY && !is_zero_copy);
+                    if has_moved {
+                        self.refused = false;
+                        continue;
+                    }
+                    // A frame that is refused twice would come late; EBUSY is also what an interface without carrier
+                    // says.
+                    if self.refused {
+                        self.take_back(outlet);
+                    }
+                    self.refused = !self.refused;
+                    return;
+                }
+                // Down or removed.
+                Err(_) => {
+                    self.take_back(outlet);
+                    (self.refused, self.down) = (false, true);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Takes back what the kernel does not take, rather than send it late.
+    fn take_back(&mut self, outlet: &mut Outlet) {
+        self.lost += outlet.take_back(&self.wire);
+        self.lost += self.drop_queued(outlet);
+    }
+
+    /// Loses what is queued; how many frames.
+    fn drop_queued(&mut self, outlet: &mut Outlet) -> u64 {
+        let mut dropped = 0;
+        while let Some(next) = self.queued.front() {
+            if self.wire.memory.holder(next.chunk) != Some(Holder::Sender(self.id)) {
+                break;
+            }
+            outlet.back.push(next.chunk);
+            self.queued.pop_front();
+            dropped += 1;
+        }
+        self.wire.memory.give(&mut outlet.back);
+        dropped
+    }
+}
+
+impl Outlet {
+    pub(super) fn new(rings: SendRings) -> Self {
+        Outlet { rings, back: Vec::with_capacity(SEND) }
+    }
+
+    pub(super) fn socket(&self) -> SocketId {
+        self.rings.socket.id()
     }
 
     /// Shows the kernel what is queued, edited. A frame that its receiver still has out waits.
-    fn publish(&mut self) {
-        let memory = &self.wire.memory;
+    fn publish(&mut self, wire: &Wire, queued: &mut VecDeque<Queued>) {
+        let memory = &wire.memory;
         let id = self.rings.socket.id();
-        let room = self.rings.transmit.room(self.queued.len() as u32) as usize;
+        let room = self.rings.transmit.room(queued.len() as u32) as usize;
+        let before = queued.len();
         for _ in 0..room {
-            let Some(next) = self.queued.front() else { break };
+            let Some(next) = queued.front() else { break };
             if memory.holder(next.chunk) != Some(Holder::Sender(id)) {
                 break;
             }
             let Queued { chunk, from, to, edit } = *next;
-            self.queued.pop_front();
+            queued.pop_front();
             let from = match edit {
                 Edit::Keep => from,
                 Edit::Push(tag) => {
@@ -162,109 +239,44 @@ impl AfXdpSender {
             memory.set(chunk, Holder::Kernel(id));
             let addr = chunk.address() + from as u64;
             self.rings.transmit.put(xdp_desc { addr, len: (to - from) as u32, options: 0 });
-            self.under_way += 1;
         }
+        wire.under_way.fetch_add(before - queued.len(), Relaxed);
         self.rings.transmit.publish();
     }
 
-    /// Takes back the chunks of frames that have been sent.
-    fn reap(&mut self) {
-        let memory = &self.wire.memory;
-        let sent = self.rings.sent.arrived(self.rings.size);
+    /// Takes the chunks of frames that have been sent.
+    fn reap(&mut self, wire: &Wire) {
+        let sent = self.rings.sent.arrived(SEND as u32);
         for _ in 0..sent {
             let chunk = Chunk::at(self.rings.sent.take());
-            if memory.holder(chunk) == Some(Holder::Kernel(self.rings.socket.id())) {
-                // At once: an entry may be there a second time, see `take_back`.
-                memory.set(chunk, Holder::Free);
-                self.under_way = self.under_way.saturating_sub(1);
-                self.back.push(chunk);
-            }
+            come_back(chunk, wire, self.rings.socket.id(), &mut self.back);
         }
         self.rings.sent.release();
-        memory.give(&mut self.back);
+        self.give_back(wire);
     }
 
-    /// Has the kernel send.
-    fn drive(&mut self) {
-        for _ in 0..CALLS {
-            let before = self.rings.transmit.untaken();
-            if before == 0 || (self.rings.socket.is_zero_copy() && !self.rings.transmit.needs_wakeup()) {
-                (self.refused, self.down) = (false, false);
-                return;
-            }
-            let result = self.rings.socket.send();
-            let has_moved = self.rings.transmit.untaken() < before;
-            self.down = false;
-            match result.map_err(|error| error.raw_os_error()) {
-                Ok(()) if self.rings.socket.is_zero_copy() || !has_moved => {
-                    self.refused = false;
-                    return;
-                }
-                Ok(()) => {}
-                // The device refused one frame, which is gone, or will take the next one later.
-                Err(Some(
-                    error @ (libc::EBUSY | libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR),
-                )) => {
-                    let is_lost = error == libc::EBUSY && !self.rings.socket.is_zero_copy();
-                    self.lost += u64::from(is_lost);
-                    if has_moved {
-                        self.refused = false;
-                        continue;
-                    }
-                    // A frame that is refused twice would come late; EBUSY is also what an interface without carrier
-                    // says.
-                    if self.refused {
-                        self.take_back();
-                    }
-                    self.refused = !self.refused;
-                    return;
-                }
-                // Down or removed.
-                Err(_) => {
-                    self.take_back();
-                    (self.refused, self.down) = (false, true);
-                    return;
-                }
-            }
+    /// Takes back what the kernel has not taken; how many frames.
+    fn take_back(&mut self, wire: &Wire) -> u64 {
+        self.reap(wire);
+        if self.rings.socket.is_zero_copy() {
+            // A driver may be reading.
+            return 0;
         }
-    }
-
-    /// Takes back what the kernel does not take, rather than send it late.
-    fn take_back(&mut self) {
-        self.reap();
-        let memory = &self.wire.memory;
+        // The kernel reads the ring within our calls alone. Where it has read further than it says, the chunks are
+        // back by now, and perhaps queued again behind.
         let id = self.rings.socket.id();
-        if !self.rings.socket.is_zero_copy() {
-            // The kernel reads the ring within our calls alone. Where it has read further than it says, the chunks
-            // are back by now, and perhaps queued again behind.
-            let (back, under_way, lost) = (&mut self.back, &mut self.under_way, &mut self.lost);
-            self.rings.transmit.change_untaken(|entry| {
-                let chunk = Chunk::at(entry.addr);
-                if memory.holder(chunk) == Some(Holder::Kernel(id)) {
-                    memory.set(chunk, Holder::Free);
-                    back.push(chunk);
-                    *under_way = under_way.saturating_sub(1);
-                    *lost += 1;
-                }
-                NOWHERE
-            });
-        }
-        memory.give(&mut self.back);
-        self.drop_queued();
+        let mut frames = 0;
+        self.rings.transmit.change_untaken(|entry| {
+            frames += u64::from(come_back(Chunk::at(entry.addr), wire, id, &mut self.back));
+            NOWHERE
+        });
+        self.give_back(wire);
+        frames
     }
 
-    /// Loses what is queued.
-    fn drop_queued(&mut self) {
-        let id = self.rings.socket.id();
-        while let Some(next) = self.queued.front() {
-            if self.wire.memory.holder(next.chunk) != Some(Holder::Sender(id)) {
-                break;
-            }
-            self.back.push(next.chunk);
-            self.queued.pop_front();
-            self.lost += 1;
-        }
-        self.wire.memory.give(&mut self.back);
+    fn give_back(&mut self, wire: &Wire) {
+        wire.under_way.fetch_sub(self.back.len(), Relaxed);
+        wire.memory.give(&mut self.back);
     }
 }
 
@@ -274,19 +286,21 @@ impl Sender for AfXdpSender {
     }
 
     fn flush(&mut self) {
+        let wire = Arc::clone(&self.wire);
+        let mut outlet = wire.outlet();
         if self.down {
             // Nothing is put into a ring that nobody reads.
-            match self.rings.socket.send() {
-                Err(error) if is_down(&error) => {
-                    self.drop_queued();
+            match outlet.rings.socket.send().map_err(|error| error.raw_os_error()) {
+                Err(error) if !error.is_some_and(is_passing) => {
+                    self.lost += self.drop_queued(&mut outlet);
                     return;
                 }
                 _ => self.down = false,
             }
         }
-        self.publish();
-        self.drive();
-        self.reap();
+        outlet.publish(&wire, &mut self.queued);
+        self.drive(&mut outlet);
+        outlet.reap(&wire);
     }
 
     fn pending(&self) -> bool {
@@ -300,14 +314,26 @@ impl Sender for AfXdpSender {
 
 impl Drop for AfXdpSender {
     fn drop(&mut self) {
-        // What is queued or under way comes back when the socket is closed.
-        self.wire.memory.give(&mut self.spare);
+        let memory = &self.wire.memory;
+        memory.give(&mut self.spare);
+        for Queued { chunk, .. } in self.queued.drain(..) {
+            memory.give_up(chunk, self.id);
+        }
     }
 }
 
-fn is_down(error: &io::Error) -> bool {
-    !matches!(
-        error.raw_os_error(),
-        Some(libc::EBUSY | libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR)
-    )
+/// A chunk is the kernel's no more; whether it was until now.
+fn come_back(chunk: Chunk, wire: &Wire, socket: SocketId, back: &mut Vec<Chunk>) -> bool {
+    let was_under_way = wire.memory.holder(chunk) == Some(Holder::Kernel(socket));
+    if was_under_way {
+        // At once: an entry may be there a second time.
+        wire.memory.set(chunk, Holder::Free);
+        back.push(chunk);
+    }
+    was_under_way
+}
+
+/// Congestion, which passes; all else is an interface that is down or gone.
+const fn is_passing(error: i32) -> bool {
+    matches!(error, libc::EBUSY | libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | libc::EINTR)
 }

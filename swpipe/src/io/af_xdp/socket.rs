@@ -52,7 +52,6 @@ pub(super) struct SendRings {
     pub(super) socket: Arc<Socket>,
     pub(super) transmit: Ring<xdp_desc>,
     pub(super) sent: Ring<u64>,
-    pub(super) size: u32,
 }
 
 impl Socket {
@@ -96,7 +95,7 @@ impl Socket {
             is_zero_copy: options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0,
         });
         let receive = ReceiveRings { socket: Arc::clone(&socket), arrived, fill };
-        Ok((receive, SendRings { socket, transmit, sent, size: sizes.send }))
+        Ok((receive, SendRings { socket, transmit, sent }))
     }
 
     pub(super) const fn id(&self) -> SocketId {

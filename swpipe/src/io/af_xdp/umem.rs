@@ -15,8 +15,8 @@ pub(super) const CHUNK: usize = 4096;
 /// Room in front of a received frame (`XDP_PACKET_HEADROOM`): the steering header goes there.
 pub(super) const HEADROOM: usize = 256;
 /// Chunks that a port has at most: received and waiting, and on their way out.
-const CHUNKS_OF_PORT: usize = 5 << 10;
-/// A port never has fewer.
+const CHUNKS_OF_PORT: usize = 4 << 10;
+/// A port that would have fewer is none.
 const LEAST_OF_PORT: usize = 256;
 /// Chunks of a worker, where its ports are few enough: each socket costs the kernel some 130 bytes a chunk.
 const CHUNKS_OF_ALL: usize = 32 << 10;
@@ -117,8 +117,10 @@ unsafe impl Sync for Umem {}
 impl Umem {
     /// Memory for about so many ports of one worker.
     pub(super) fn of_ports(ports: usize) -> io::Result<Self> {
-        let ports = ports.max(1);
-        Self::of_chunks(ports, ports * (CHUNKS_OF_ALL / ports).clamp(LEAST_OF_PORT, CHUNKS_OF_PORT))
+        // Room for some more: they may come later, and one whose interface is created anew is there twice for a while.
+        // What a socket has waiting for frames, it keeps until frames come.
+        let ports = (ports.max(1) + (ports / 2).max(2)).min(CHUNKS_OF_ALL / LEAST_OF_PORT);
+        Self::of_chunks(ports, ports * (CHUNKS_OF_ALL / ports).min(CHUNKS_OF_PORT))
     }
 
     fn of_chunks(ports: usize, chunks: usize) -> io::Result<Self> {
@@ -179,7 +181,8 @@ impl Umem {
 
     /// Whether one more port has its least share.
     pub(super) fn has_room(&self) -> bool {
-        self.chunks() / (self.open_ports.load(Relaxed) + 1) >= LEAST_OF_PORT
+        let share = self.chunks() / (self.open_ports.load(Relaxed) + 1);
+        share.min(self.free_chunks()) >= LEAST_OF_PORT
     }
 
     /// Shares what there is with one more port of so many queues.
@@ -242,6 +245,25 @@ impl Umem {
         })
     }
 
+    /// A sender does not send what it has queued.
+    pub(super) fn give_up(&self, chunk: Chunk, socket: SocketId) {
+        match self.holder(chunk) {
+            Some(Holder::Sender(of)) if of == socket => {
+                self.set(chunk, Holder::Free);
+                self.free().push(chunk);
+            }
+            // Its receiver still has it, and goes on with it.
+            Some(Holder::Taken(of)) if of == socket => {
+                if let Some(cell) = self.holders.get(chunk.0 as usize) {
+                    let (from, to) = (Holder::Taken(of).bits(), Holder::Lent.bits());
+                    // It fails where the receiver is done with it meanwhile: it is free when the socket is closed.
+                    let _ = cell.compare_exchange(from, to, Relaxed, Relaxed);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Takes note of a socket that was closed. The kernel may use its chunks for some time after that.
     pub(super) fn note_closed(&self, closed: Closed) {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner).push(closed);
@@ -259,15 +281,7 @@ impl Umem {
             let chunk = Chunk(number);
             match self.holder(chunk) {
                 Some(Holder::Kernel(of) | Holder::Sender(of)) if of == socket => back.push(chunk),
-                // Its receiver still has it, and goes on with it.
-                Some(Holder::Taken(of)) if of == socket => {
-                    if let Some(cell) = self.holders.get(number as usize) {
-                        let (from, to) = (Holder::Taken(of).bits(), Holder::Lent.bits());
-                        // It fails where the receiver is done with it meanwhile: the chunk is lost, the socket's
-                        // bytes are not touched.
-                        let _ = cell.compare_exchange(from, to, Relaxed, Relaxed);
-                    }
-                }
+                Some(Holder::Taken(of)) if of == socket => self.give_up(chunk, socket),
                 _ => {}
             }
         }
@@ -326,15 +340,20 @@ mod tests {
 
     #[test]
     fn shares_of_all_ports_fit_into_the_memory() {
-        for ports in [1, 2, 6, 10, 64, 130, 260] {
+        for ports in [1, 2, 6, 10, 64, 80, 128] {
             let memory = Umem::of_ports(ports).expect("memory");
+            let mut taken = Vec::with_capacity(memory.chunks());
             for port in 0..ports {
                 assert!(memory.has_room(), "port {port} of {ports}");
                 memory.join(1);
+                memory.take(memory.receiving_share(), &mut taken);
             }
+            assert_eq!(taken.len(), ports * memory.receiving_share());
             let of_all = ports * (memory.sending_share() + memory.receiving_share());
             assert!(of_all <= memory.chunks() && memory.receiving_share() >= 128, "{ports} ports");
         }
+        // More of them go another way.
+        assert!(Umem::of_ports(260).expect("memory").chunks() <= CHUNKS_OF_ALL);
     }
 
     #[test]
@@ -346,7 +365,11 @@ mod tests {
             ports += 1;
             assert!(ports * memory.sending_share() + 3 * ports * memory.receiving_share() <= memory.chunks());
         }
-        assert_eq!(ports, 2 * CHUNKS_OF_PORT / LEAST_OF_PORT);
+        assert_eq!(ports, memory.chunks() / LEAST_OF_PORT);
+        // Or all is with those that were there first.
+        let memory = Umem::of_ports(2).expect("memory");
+        memory.take(memory.chunks() - LEAST_OF_PORT + 1, &mut Vec::with_capacity(memory.chunks()));
+        assert!(!memory.has_room());
     }
 
     #[test]
