@@ -38,6 +38,9 @@ pub struct Saturation {
     pub rate: f64,
     /// Frames a second that were sent meanwhile.
     pub offered: f64,
+    /// Time on a core for each frame that arrived, ns: of what forwards, its sends and the far ends of the cables
+    /// included. Hardly touched by others that want the core. 0 where none arrived.
+    pub core_ns: f64,
     /// How evenly they were split.
     pub spread: Spread,
 }
@@ -67,23 +70,27 @@ impl Bench<'_> {
         let sink = self.yard.sink();
         let (generator, at_pairs) =
             self.yard.run().inside(OUTSIDE, || Ok((Generator::load(&load)?, sink.each(&split)?)))?;
-        let counted = std::thread::scope(|scope| -> Result<(u64, u64, Duration)> {
+        let system = &*self.running;
+        let counted = std::thread::scope(|scope| -> Result<(u64, u64, Duration, Duration)> {
             let sending = scope.spawn(|| run(self.yard, &generator, WARM_UP + time + WARM_UP / 4));
             std::thread::sleep(WARM_UP);
+            let used = system.core_time()?;
             let (before, sent, began) = (sink.frames(&ends)?, generator.sent()?, Instant::now());
             std::thread::sleep(time);
             let (after, then, took) = (sink.frames(&ends)?, generator.sent()?, began.elapsed());
+            let used = system.core_time()? - used;
             sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            Ok((after - before, then - sent, took))
+            Ok((after - before, then - sent, took, used))
         });
         self.running.check()?;
-        let (received, sent, took) = counted?;
+        let (received, sent, took, used) = counted?;
         let shares: Vec<u64> =
             sink.each(&split)?.iter().zip(&at_pairs).map(|(now, then)| now - then).collect();
         let seconds = took.as_secs_f64();
         Ok(Saturation {
             rate: received as f64 / seconds,
             offered: sent as f64 / seconds,
+            core_ns: if received == 0 { 0.0 } else { used.as_nanos() as f64 / received as f64 },
             spread: spread(&shares),
         })
     }

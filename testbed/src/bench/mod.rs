@@ -34,6 +34,9 @@ use crate::netns::{self, Run};
 use crate::screen::Screen;
 use measure::Bench;
 
+/// Load average of a machine that nobody else uses.
+const QUIET: f64 = 0.5;
+
 /// How to run it.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
@@ -97,6 +100,10 @@ pub fn run(options: &Options) -> Result<bool> {
     };
     let pairs = options.pairs.into();
     let mut session = Session { this, programs, plan, outcome, screen: Arc::new(Screen::default()) };
+    let before = session.outcome.machine.load_before;
+    if before > QUIET {
+        session.screen.say(&format!("others use this machine (load average {before:.1}): rates will be low"));
+    }
     let began = Instant::now();
     session.compare(&systems, pairs)?;
     let systems: Vec<System> = session.outcome.versions.iter().map(|version| version.system).collect();
@@ -140,12 +147,13 @@ impl Session {
         let free =
             row.loss_free.map(|trial| format!(", {:.3} without loss", mpps(trial.rate))).unwrap_or_default();
         self.screen.say(&format!(
-            "{}, {} pairs, {} bytes: {:.3} Mpps of {:.3}{free}",
+            "{}, {} pairs, {} bytes: {:.3} Mpps of {:.3}, {:.0} ns of a core{free}",
             row.system.title(),
             row.pairs,
             row.size,
             mpps(row.saturated.median),
-            mpps(row.offered.median)
+            mpps(row.offered.median),
+            row.core_ns.median
         ));
     }
 

@@ -50,6 +50,8 @@ pub struct Row {
     pub saturated: Repeated,
     /// Frames a second that were sent then.
     pub offered: Repeated,
+    /// Time on a core for each frame that arrived then, ns, the far ends of the cables included.
+    pub core_ns: Repeated,
     /// The least even split of these runs.
     pub spread: Spread,
     /// The fastest trial without loss, where that was looked for.
@@ -176,6 +178,7 @@ impl Row {
             workers,
             saturated: each(|run| run.rate),
             offered: each(|run| run.offered),
+            core_ns: each(|run| run.core_ns),
             spread: Spread {
                 least: each(|run| run.spread.least).least,
                 most: each(|run| run.spread.most).most,

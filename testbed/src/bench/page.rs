@@ -62,6 +62,7 @@ pub fn tables(outcome: &Outcome) -> String {
                 row.size.to_string(),
                 saturated(row),
                 or_dash(row.loss_free.map(|trial| mpps(trial.rate))),
+                format!("{:.0}", row.core_ns.median),
                 ratio(row, System::OvsAfXdp),
                 ratio(row, System::XdpRedirect),
                 share(row),
@@ -71,9 +72,19 @@ pub fn tables(outcome: &Outcome) -> String {
     if !compared.is_empty() {
         text.push_str(
             "Link's LAN port to the pairs' LAN ports, million frames a second (least-most of the repetitions); the \
-             ratios are of the rates at saturation; the share is of the mean of the pairs, in percent.\n\n",
+             ratios are of the rates at saturation; core is the system's time on its core for each frame that arrived; the share \
+             is of the mean of the pairs, in percent.\n\n",
         );
-        let head = ["system", "bytes", "saturated", "no loss", "of OVS AF_XDP", "of XDP redirect", "share"];
+        let head = [
+            "system",
+            "bytes",
+            "saturated",
+            "no loss",
+            "core, ns",
+            "of OVS AF_XDP",
+            "of XDP redirect",
+            "share",
+        ];
         text.push_str(&table(&head, &compared));
     }
     let timed = outcome.compared.iter().filter_map(|row| row.latency.map(|timing| (row, timing)));
@@ -119,19 +130,24 @@ pub fn tables(outcome: &Outcome) -> String {
         text.push_str(
             "\nThe whole way: link, pair, appliance, pair, link; every frame passes the system twice.\n\n",
         );
-        text.push_str(&table(&["system", "bytes", "saturated", "of XDP redirect", "share"], &through));
+        text.push_str(&table(
+            &["system", "bytes", "saturated", "core, ns", "of XDP redirect", "share"],
+            &through,
+        ));
     }
     let scaled: Vec<Vec<String>> = outcome
         .scaled
         .iter()
         .map(|row| {
             let (pairs, workers) = (row.pairs.to_string(), row.workers.to_string());
+            let core = format!("{:.0}", row.core_ns.median);
             vec![
                 row.system.title().to_owned(),
                 pairs,
                 workers,
                 row.size.to_string(),
                 saturated(row),
+                core,
                 share(row),
             ]
         })
@@ -139,7 +155,10 @@ pub fn tables(outcome: &Outcome) -> String {
     if !scaled.is_empty() {
         text.push_str("\nPairs and workers. Two workers get frames by both ports of the link; the second one shares its \
                        core with the generator.\n\n");
-        text.push_str(&table(&["system", "pairs", "workers", "bytes", "saturated", "share"], &scaled));
+        text.push_str(&table(
+            &["system", "pairs", "workers", "bytes", "saturated", "core, ns", "share"],
+            &scaled,
+        ));
     }
     let idle: Vec<Vec<String>> = outcome
         .idle

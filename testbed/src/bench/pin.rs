@@ -40,27 +40,28 @@ pub fn pin(thread: Pid, core: usize) -> Result<()> {
     sched_setaffinity(thread, &set).doing(|| format!("binding thread {thread} to core {core}"))
 }
 
-/// Binds the kernel threads that serve an interface (threaded NAPI) to a core.
+/// Binds the kernel threads that serve an interface (threaded NAPI) to a core; their ids.
 ///
 /// # Errors
 /// There is none of them.
-pub fn pin_port_threads(interface: &str, core: usize) -> Result<()> {
+pub fn pin_port_threads(interface: &str, core: usize) -> Result<Vec<u32>> {
     let prefix = format!("napi/{interface}-");
-    let mut found = false;
+    let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").doing(|| "reading /proc".into())?.filter_map(std::io::Result::ok)
     {
-        let Some(thread) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Some(thread) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
         let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
         if name.starts_with(&prefix) {
             pin(Pid::from_raw(thread), core)?;
-            found = true;
+            found.push(thread.unsigned_abs());
         }
     }
-    if found {
-        Ok(())
-    } else {
-        Err(Error::Unsupported(format!(
+    if found.is_empty() {
+        return Err(Error::Unsupported(format!(
             "the kernel has no thread for interface {interface}: threaded NAPI is off"
-        )))
+        )));
     }
+    Ok(found)
 }

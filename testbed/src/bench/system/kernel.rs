@@ -46,7 +46,7 @@ pub(super) fn redirect(yard: &Yard) -> Result<Start> {
         }
         Ok(())
     })?;
-    use_port_threads(yard)?;
+    running.port_threads = use_port_threads(yard)?;
     Ok(Start::Running(Box::new(running)))
 }
 
@@ -128,21 +128,23 @@ pub(super) fn mirred(yard: &Yard) -> Result<Start> {
     let mut command = yard.run().command(BOX, "tc");
     command.args(["-batch", "-"]);
     feed(command, &(lines.join("\n") + "\n"))?;
-    use_port_threads(yard)?;
+    let port_threads = use_port_threads(yard)?;
     Ok(Start::Running(Box::new(Running {
         attachments,
+        port_threads,
         version: "u32, mirred".to_owned(),
         ..Running::default()
     })))
 }
 
-/// Lets threads poll the ports, on the core of the system under test.
-fn use_port_threads(yard: &Yard) -> Result<()> {
+/// Lets threads poll the ports, on the core of the system under test; their ids.
+fn use_port_threads(yard: &Yard) -> Result<Vec<u32>> {
+    let mut threads = Vec::new();
     for port in yard.inlets() {
         let mut command = yard.run().command(BOX, "sh");
         command.args(["-c", "echo 1 > /sys/class/net/$0/threaded", &port]);
         feed(command, "")?;
-        pin::pin_port_threads(&port, pin::SYSTEM)?;
+        threads.extend(pin::pin_port_threads(&port, pin::SYSTEM)?);
     }
-    Ok(())
+    Ok(threads)
 }

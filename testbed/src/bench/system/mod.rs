@@ -7,12 +7,13 @@ mod process;
 mod sluice;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Serialize;
 use xdp::Attachment;
 
 use super::yard::{Way, Yard};
-use crate::error::Result;
+use crate::error::{Doing, Result};
 use process::Process;
 
 /// A system under test.
@@ -96,6 +97,8 @@ pub struct Running {
     /// What it needs beside it; ends after it.
     others: Vec<Process>,
     attachments: Vec<Attachment>,
+    /// The kernel's threads that forward, where they do.
+    port_threads: Vec<u32>,
     /// What it is, in its own words.
     version: String,
     /// Held open for programs that look into them.
@@ -107,6 +110,16 @@ impl Running {
     #[must_use]
     pub fn process(&self) -> Option<u32> {
         self.forwarder.as_ref().map(Process::id)
+    }
+
+    /// Time on a core of what forwards, sends and the far ends of cables included: all threads of the process, or
+    /// the kernel's.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn core_time(&self) -> Result<Duration> {
+        let own = self.forwarder.iter().map(|process| core_time(process.id()));
+        own.chain(self.port_threads.iter().copied().map(core_time)).sum()
     }
 
     /// What it says of its version.
@@ -122,6 +135,17 @@ impl Running {
     pub fn check(&mut self) -> Result<()> {
         self.forwarder.iter_mut().chain(&mut self.others).try_for_each(Process::check)
     }
+}
+
+/// Time on a core of all threads of a process (first field of schedstat, ns).
+fn core_time(process: u32) -> Result<Duration> {
+    let folder = format!("/proc/{process}/task");
+    let threads = std::fs::read_dir(&folder).doing(|| format!("reading {folder}"))?;
+    let times = threads.filter_map(std::io::Result::ok).map(|thread| {
+        let text = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0)
+    });
+    Ok(Duration::from_nanos(times.sum()))
 }
 
 /// How a start went.
