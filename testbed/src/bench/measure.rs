@@ -11,7 +11,7 @@ use super::pin;
 use super::search::Trial;
 use super::system::Running;
 use super::yard::{BOX, OUTSIDE, Yard, link_port};
-use crate::error::{Doing, Error, Result};
+use crate::error::{Error, Result};
 use crate::lab::interface_counters;
 use crate::plan::sides;
 
@@ -171,25 +171,17 @@ fn spread(shares: &[u64]) -> Spread {
     Spread { least: over(shares.iter().min()), most: over(shares.iter().max()) }
 }
 
-/// Share of one core that a process uses, over a time without load.
+/// Share of one core that a system uses over a time without load.
 ///
 /// # Errors
 /// It has ended.
-pub fn idle_share(process: u32, time: Duration) -> Result<f64> {
-    let before = ticks(process)?;
-    let began = Instant::now();
+pub fn idle_share(running: &mut Running, time: Duration) -> Result<f64> {
+    let (before, began) = (running.core_time()?, Instant::now());
     std::thread::sleep(time);
-    let used = ticks(process)? - before;
-    let per_second = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100);
-    Ok(used as f64 / per_second as f64 / began.elapsed().as_secs_f64())
-}
-
-/// Clock ticks that a process has used, in user and kernel mode (fields 14 and 15 of /proc/PID/stat).
-fn ticks(process: u32) -> Result<u64> {
-    let file = format!("/proc/{process}/stat");
-    let text = std::fs::read_to_string(&file).doing(|| format!("reading {file}"))?;
-    let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
-    Ok(fields.skip(11).take(2).filter_map(|word| word.parse::<u64>().ok()).sum())
+    let used = running.core_time()?.saturating_sub(before);
+    let share = used.as_secs_f64() / began.elapsed().as_secs_f64();
+    running.check()?;
+    Ok(share)
 }
 
 #[cfg(test)]
@@ -200,11 +192,5 @@ mod tests {
     fn spread_is_over_the_mean() {
         assert_eq!(spread(&[90, 100, 110]), Spread { least: 0.9, most: 1.1 });
         assert_eq!(spread(&[]), Spread { least: 0.0, most: 0.0 });
-    }
-
-    #[test]
-    fn ticks_are_read_of_ourselves_and_of_nobody_else() {
-        assert!(ticks(std::process::id()).is_ok());
-        assert!(ticks(u32::MAX).is_err());
     }
 }

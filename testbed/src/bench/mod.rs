@@ -250,13 +250,11 @@ impl Session {
 
     /// Processor time of the processes with four ports and no frame.
     fn idle(&mut self, systems: &[System]) -> Result<()> {
-        for system in systems.iter().copied() {
+        for system in systems.iter().copied().filter(|system| system.has_process()) {
             let Started::Running { mut running, yard } = self.start(system, 1, 1, Way::ToAppliance)? else {
                 continue;
             };
-            let Some(process) = running.process() else { continue };
-            let share = measure::idle_share(process, self.plan.idle)?;
-            running.check()?;
+            let share = measure::idle_share(&mut running, self.plan.idle)?;
             let (ports, seconds) = (yard.ports().len(), self.plan.idle.as_secs_f64());
             self.screen.say(&format!("{}: {:.2} % of a core without a frame", system.title(), share * 100.0));
             self.outcome.idle.push(outcome::Idle { system, ports, share, seconds });

@@ -88,7 +88,7 @@ impl Plan {
              arrived (schedstat). What the kernel does on the generator's core is not in it. Hardly touched by others on the \
              machine, whereas rates are."
                 .to_owned(),
-            "A frame that left as a packet buffer is copied for the sink's program, about 100 ns in rate and core time of \
+            "A frame that left as a packet buffer is copied for the sink's program, of the order of 100 ns in rate and core time of \
              every system but XDP redirect; a network card would not."
                 .to_owned(),
             format!(

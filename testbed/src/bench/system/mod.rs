@@ -106,12 +106,6 @@ pub struct Running {
 }
 
 impl Running {
-    /// The process that forwards, where one does.
-    #[must_use]
-    pub fn process(&self) -> Option<u32> {
-        self.forwarder.as_ref().map(Process::id)
-    }
-
     /// Time on a core of what forwards, sends and the far ends of cables included: all threads of the process, or
     /// the kernel's.
     ///
@@ -178,6 +172,12 @@ impl System {
     #[must_use]
     pub fn is_swpipe(self) -> bool {
         matches!(self, System::SwpipeAfPacket | System::SwpipeAfXdp)
+    }
+
+    /// Whether a process of its own forwards, not the kernel.
+    #[must_use]
+    pub fn has_process(self) -> bool {
+        !matches!(self, System::XdpRedirect | System::TcMirred)
     }
 
     /// Whether it can carry frames this way.
