@@ -31,7 +31,7 @@ struct Arguments {
     #[arg(long)]
     embedded: bool,
     /// Back end of the embedded pipeline's ports.
-    #[arg(long, value_enum, default_value = "af-packet")]
+    #[arg(long, value_enum, default_value = "auto")]
     io: swpipe::io::Backend,
     /// Worker threads of the embedded pipeline; as many as cores without it.
     #[arg(long)]

@@ -4,6 +4,9 @@
 
 mod io_wire;
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use dataplane::keepalive::KEEP_ALIVE_ETHERTYPE;
@@ -521,5 +524,128 @@ fn what_does_not_fit_says_so() {
             assert_eq!(take(receiver.as_mut(), 1), [bytes]);
         }
         assert!(silent(receiver.as_mut()), "none comes a second time");
+    });
+}
+
+/// A tap device: an interface whose wire is a file.
+struct Tap(std::fs::File);
+
+impl Tap {
+    /// `None` where the system has none.
+    fn named(name: &str) -> Option<Self> {
+        const TUNSETIFF: libc::Ioctl = 0x4004_54ca;
+        let file = std::fs::File::options().read(true).write(true).open("/dev/net/tun").ok()?;
+        // SAFETY: all-zero bytes are an ifreq: an empty name and a union of integers and arrays.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as i16;
+        // SAFETY: the request is a whole ifreq.
+        let result = unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF, &raw mut request) };
+        assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+        Some(Tap(file))
+    }
+
+    fn receive(&self) -> Option<Vec<u8>> {
+        io_wire::readable(&self.0, Instant::now() + DEADLINE).then(|| {
+            let mut bytes = vec![0; 4096];
+            let length = (&self.0).read(&mut bytes).expect("a frame");
+            bytes.truncate(length);
+            bytes
+        })
+    }
+}
+
+#[test]
+fn auto_is_af_xdp_where_the_driver_has_it_and_frames_pass() {
+    in_namespace(|| {
+        let Some(tap) = Tap::named("t1") else {
+            eprintln!("SKIPPED, NOTHING WAS TESTED: this system has no tap devices");
+            return;
+        };
+        let port = open(Backend::Auto, "t1", 1500).expect("t1");
+        assert_eq!(port.describe(), "AF_XDP, native, copying, 1 queue");
+        assert!(port.notices().is_empty());
+        let (mut receiver, mut sender) =
+            (port.receiver().expect("receiver"), port.owner_sender().expect("sender"));
+        for size in [60, 61, 500, 1514] {
+            let bytes = tagged(&frame(size, size as u8), &[(0x8100, 5)]);
+            (&tap.0).write_all(&bytes).expect("written");
+            assert_eq!(take(receiver.as_mut(), 1)[0], bytes);
+            assert!(sender.send(&bytes, Edit::Keep));
+            sender.flush();
+            assert_eq!(tap.receive(), Some(bytes));
+        }
+        // No driver of its own: the interface is one of the stack alone.
+        run("ip link add b1 type bridge");
+        assert_eq!(open(Backend::Auto, "b1", 1500).expect("b1").describe(), "AF_PACKET");
+    });
+}
+
+#[test]
+fn third_parties_see_the_same_frames() {
+    in_namespace(|| {
+        if Command::new("tcpdump").arg("--version").output().is_err() {
+            eprintln!("SKIPPED, NOTHING WAS TESTED: tcpdump is not on PATH");
+            return;
+        }
+        let mut wires = two_wires(1500);
+        let mut dump = Command::new("tcpdump")
+            .args(["-i", "h2", "-n", "-e", "-l", "-c", "3", "-xx", "--immediate-mode"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("tcpdump");
+        let mut said = BufReader::new(dump.stderr.take().expect("its messages"));
+        let mut line = String::new();
+        while !line.contains("listening on h2") {
+            line.clear();
+            assert!(said.read_line(&mut line).expect("a line") > 0, "tcpdump has ended");
+        }
+        let bytes = tagged(&frame(90, 5), &[(0x88a8, 100), (0x8100, 200)]);
+        let header = [0x88, 0xb6, 3, 4];
+        let steered = swpipe::edit::edited(&bytes, Edit::Push(header));
+        assert_eq!(wires.through(&bytes, Edit::Keep), bytes);
+        assert_eq!(wires.through(&bytes, Edit::Push(header)), steered);
+        assert_eq!(wires.through(&steered, Edit::Pop), bytes);
+        let mut text = String::new();
+        dump.stdout.take().expect("its output").read_to_string(&mut text).expect("text");
+        assert!(dump.wait().expect("its end").success());
+        let mut seen: Vec<Vec<u8>> = Vec::new();
+        for line in text.lines() {
+            match line.trim().strip_prefix("0x") {
+                Some(dumped) => {
+                    let hexed: String = dumped.split(':').nth(1).expect("bytes").split_whitespace().collect();
+                    seen.last_mut().expect("a frame").extend(hex::decode(hexed).expect("hex"));
+                }
+                None => seen.push(Vec::new()),
+            }
+        }
+        assert_eq!(seen, [bytes.clone(), steered, bytes]);
+    });
+}
+
+#[test]
+fn nothing_stays_attached_after_a_kill() {
+    in_namespace(|| {
+        wire("h1", "p1", 1500);
+        run("ip link set lo up");
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = folder.path().join("site.json");
+        let site = r#"{"sluice:port": [{"name": "one", "number": 1, "mtu": 1500, "interface": "p1"}]}"#;
+        std::fs::write(&config, site).expect("written");
+        let mut process = Command::new(env!("CARGO_BIN_EXE_swpipe"))
+            .args(["run", "--listen", "127.0.0.1:0", "--io", "af-xdp", "--config"])
+            .arg(&config)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("swpipe");
+        let mut lines = BufReader::new(process.stderr.take().expect("its log")).lines();
+        assert!(lines.any(|line| line.expect("a line").contains("ready")));
+        assert!(run("ip link show p1").contains("xdp"));
+        process.kill().expect("SIGKILL");
+        process.wait().expect("its end");
+        assert!(!run("ip link show p1").contains("xdp"));
     });
 }

@@ -4,6 +4,8 @@
 
 mod io_wire;
 
+use std::num::NonZeroU32;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,6 +13,8 @@ use std::time::{Duration, Instant};
 use io_wire::{DEADLINE, Host, enter, frame, in_namespace, readable, run, wire};
 use swpipe::io::af_xdp::Share;
 use swpipe::io::{Backend, Edit, keep_alive, open_among};
+use xdp::Register::{R1, R2, R3};
+use xdp::{Action, Assembler, DeviceMap, LiveRun, Program, helper};
 
 const WHILE: Duration = Duration::from_secs(3);
 
@@ -22,8 +26,48 @@ fn received_by(interface: &str) -> u64 {
     words[first + 1].parse().expect("packets")
 }
 
+/// Where the generator's frames come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Generator {
+    /// Packets of the kernel's, as a host sends them.
+    Packets,
+    /// Frames that no packet was made of, as a network card's driver has them.
+    Frames,
+}
+
+/// Sends by `h1` until told to stop, from the namespace; how many.
+fn generate(how: Generator, size: usize, stop: &AtomicBool) -> u64 {
+    let bytes = frame(size, 1);
+    let interface = swpipe::io::interface::Interface::find("h1").expect("h1");
+    let mut sent = 0_u64;
+    if how == Generator::Packets {
+        let rings = swpipe::io::af_packet::Rings::among(1);
+        let mut out = swpipe::io::af_packet::sender(&interface, 1500, rings).expect("sender");
+        while !stop.load(Ordering::Relaxed) {
+            for _ in 0..swpipe::io::BATCH {
+                sent += u64::from(swpipe::io::Sender::send(&mut out, &bytes, Edit::Keep));
+            }
+            swpipe::io::Sender::flush(&mut out);
+        }
+        return sent;
+    }
+    let index = NonZeroU32::new(interface.index.0).expect("an index");
+    let out = DeviceMap::new(1).expect("a map");
+    out.put(0, index.get()).expect("put");
+    let mut code = Assembler::new();
+    code.map(R1, out.as_fd()).mov(R2, 0).mov(R3, Action::Aborted as i32).call(helper::REDIRECT_MAP).exit();
+    let program = Program::load("generator", &code.finish().expect("whole")).expect("loaded");
+    // Each run begins with tens of milliseconds of setting up.
+    let run = LiveRun { frames: 1 << 19, batch: 64, interface: index, queue: 0 };
+    while !stop.load(Ordering::Relaxed) {
+        program.run_live(&bytes, run).expect("run");
+        sent += u64::from(run.frames);
+    }
+    sent
+}
+
 /// A generator on `h1` and one worker from `p1` to `p2`, on a thread each.
-fn rate(backend: Backend, size: usize, keep_alives: bool) {
+fn rate(backend: Backend, how: Generator, size: usize, keep_alives: bool) {
     wire("h1", "p1", 1500);
     wire("h2", "p2", 1504);
     let _path = keep_alives.then(|| keep_alive::open(&["p1", "p2"]).expect("path"));
@@ -31,25 +75,17 @@ fn rate(backend: Backend, size: usize, keep_alives: bool) {
     let open = |name, mtu| open_among(backend, name, mtu, &share, 2).expect("a port");
     let mut receiver = open("p1", 1500).receiver().expect("receiver");
     let mut sender = open("p2", 1504).owner_sender().expect("sender");
+    if how == Generator::Frames && backend == Backend::AfPacket {
+        // Without it a veth takes no frames that are no packets.
+        run("ethtool -K p1 gro on");
+    }
     let stop = Arc::new(AtomicBool::new(false));
     let namespace = std::fs::File::open("/proc/thread-self/ns/net").expect("namespace");
     let generator = std::thread::spawn({
         let stop = stop.clone();
         move || {
             enter(namespace);
-            let interface = swpipe::io::interface::Interface::find("h1").expect("h1");
-            let mut out =
-                swpipe::io::af_packet::sender(&interface, 1500, swpipe::io::af_packet::Rings::among(1))
-                    .expect("sender");
-            let bytes = frame(size, 1);
-            let mut sent = 0_u64;
-            while !stop.load(Ordering::Relaxed) {
-                for _ in 0..swpipe::io::BATCH {
-                    sent += u64::from(swpipe::io::Sender::send(&mut out, &bytes, Edit::Keep));
-                }
-                swpipe::io::Sender::flush(&mut out);
-            }
-            sent
+            generate(how, size, &stop)
         }
     });
     let begin = Instant::now();
@@ -67,7 +103,7 @@ fn rate(backend: Backend, size: usize, keep_alives: bool) {
     stop.store(true, Ordering::Relaxed);
     let sent = generator.join().expect("generator");
     println!(
-        "{backend:?}, {size} bytes{}: sent {:.0}/s, forwarded {:.0}/s, arrived {:.0}/s, missed {}, lost {}",
+        "{backend:?}, {how:?}, {size} bytes{}: sent {:.0}/s, forwarded {:.0}/s, arrived {:.0}/s, missed {}, lost {}",
         if keep_alives { ", keep-alive path open" } else { "" },
         sent as f64 / seconds,
         forwarded as f64 / seconds,
@@ -83,7 +119,9 @@ fn rate(backend: Backend, size: usize, keep_alives: bool) {
 fn frames_per_second() {
     for (size, keep_alives) in [(64, false), (64, true), (1514, false), (64, false), (64, true)] {
         for backend in [Backend::AfPacket, Backend::AfXdp] {
-            in_namespace(move || rate(backend, size, keep_alives));
+            for how in [Generator::Packets, Generator::Frames] {
+                in_namespace(move || rate(backend, how, size, keep_alives));
+            }
         }
     }
 }

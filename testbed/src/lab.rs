@@ -7,6 +7,8 @@ use std::path::{Path as FilePath, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use swpipe::io::Backend;
+
 use crate::agent::Agent;
 use crate::appliance::{self, Change, PairPorts, Side};
 use crate::bridge;
@@ -45,6 +47,8 @@ pub struct Programs {
     pub directory: PathBuf,
     /// What is programmed.
     pub plane: DataPlane,
+    /// How the software pipeline reads and writes its interfaces.
+    pub io: Backend,
     /// What timed checks grant beyond their bounds, ms: 0 to measure, more where others use the machine too.
     pub slack_ms: f64,
 }
@@ -145,6 +149,11 @@ impl Lab {
                 }
             }
         }
+        if let Middle::Balancer(programs) = middle
+            && programs.io == Backend::AfXdp
+        {
+            put_tags_into_frames(&run, &topology)?;
+        }
         let edges =
             [start_edge(&run, &topology, &plan, Side::Lan)?, start_edge(&run, &topology, &plan, Side::Wan)?];
         let traffic = [
@@ -221,10 +230,7 @@ impl Lab {
         // The configuration numbers them from port 1, lane 0.
         let ports: Vec<(usize, String)> = (plan::LANES..).zip(ports).collect();
         let plane = self.programs()?.plane;
-        let command = {
-            let programs = &self.programs()?.directory;
-            plane.command(&self.run, "box", programs, &directory.join("site.json"), &ports)
-        };
+        let command = plane.command(&self.run, "box", self.programs()?, &directory.join("site.json"), &ports);
         if let Some(command) = command {
             let log = format!("{}.log", plane.name());
             if plane == DataPlane::Bmv2 {
@@ -257,7 +263,8 @@ impl Lab {
         let directory = self.run.directory().to_path_buf();
         let mut command = self.run.command("box", program(self.programs()?, "sluiced")?);
         command.arg("--config").arg(directory.join("site.json"));
-        command.args(self.programs()?.plane.controller_arguments(&self.run));
+        let programs = self.programs()?;
+        command.args(programs.plane.controller_arguments(&self.run, programs.io));
         command.arg("--socket").arg(directory.join("sluice.sock"));
         command.arg("--state-dir").arg(directory.join("state"));
         command.arg("--events").arg(directory.join("events.jsonl"));
@@ -795,6 +802,24 @@ fn bring_up(run: &Run, space: &str, ports: impl Iterator<Item = String>) -> Resu
     run.inside(space, || ports.iter().try_for_each(|port| raw::offloads_off(port)))?;
     let lines: Vec<String> = ports.iter().map(|port| format!("link set dev {port} up")).collect();
     run.ip(Some(space), &lines)
+}
+
+/// Tags that the kernel keeps beside a frame are not seen by XDP at the other end of a veth.
+fn put_tags_into_frames(run: &Run, topology: &Topology) -> Result<()> {
+    let uplinks: Vec<String> = (0..topology.links.len()).map(plan::uplink).collect();
+    let hosts = sides().map(|side| (side_name(side).to_owned(), uplinks.clone()));
+    let appliances = topology.appliances.iter().map(|appliance| {
+        let ports = ports_of(topology, appliance).into_iter().flat_map(|pair| [pair.lan, pair.wan]);
+        (appliance_space(&appliance.name), ports.collect())
+    });
+    for (space, ports) in hosts.into_iter().chain(appliances) {
+        run.inside(&space, || {
+            ports.iter().try_for_each(|port| {
+                swpipe::io::offload::turn_off(port).map_err(|error| Error::Unsupported(error.to_string()))
+            })
+        })?;
+    }
+    Ok(())
 }
 
 fn host_side(run: &Run, topology: &Topology, plan: &Plan, side: Side) -> Result<()> {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
+use swpipe::io::Backend;
 use testbed::check::Findings;
 use testbed::differential::command;
 use testbed::error::{Doing, Result};
@@ -89,6 +90,9 @@ struct Options {
     /// The software pipeline inside the controller instead of a process of its own.
     #[arg(long, conflicts_with = "target")]
     embedded: bool,
+    /// How the software pipeline reads and writes its interfaces. Veths carry tags within frames for af-xdp.
+    #[arg(long, value_enum, default_value_t = Backend::Auto)]
+    io: Backend,
     /// Leaves logs and configuration of the run in /run/sluice-testbed.
     #[arg(long)]
     keep: bool,
@@ -174,7 +178,7 @@ impl Options {
         };
         let directory = self.bin_dir.clone().map_or_else(beside, Ok)?;
         Ok(scenarios::Options {
-            programs: Programs { directory, plane: self.plane(), slack_ms: self.slack },
+            programs: Programs { directory, plane: self.plane(), io: self.io, slack_ms: self.slack },
             captures: self.captures.clone(),
             quick: self.quick,
             keep: self.keep,

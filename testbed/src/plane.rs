@@ -3,6 +3,10 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use clap::ValueEnum;
+use swpipe::io::Backend;
+
+use crate::lab::Programs;
 use crate::netns::Run;
 
 /// BMv2's program.
@@ -58,10 +62,10 @@ impl DataPlane {
 
     /// What the controller is told about it.
     #[must_use]
-    pub fn controller_arguments(self, run: &Run) -> Vec<String> {
+    pub fn controller_arguments(self, run: &Run, io: Backend) -> Vec<String> {
         let socket = || format!("unix:{}", self.socket(run).display());
         let words = match self {
-            DataPlane::Embedded => vec!["--embedded".to_owned()],
+            DataPlane::Embedded => ["--embedded", "--io", name(io).as_str()].map(str::to_owned).to_vec(),
             DataPlane::Swpipe => vec!["--target".to_owned(), socket()],
             DataPlane::P4ref => vec!["--target".to_owned(), socket()],
             DataPlane::Bmv2 => vec!["--target".to_owned(), format!("grpc://{BMV2_ADDRESS}")],
@@ -74,14 +78,14 @@ impl DataPlane {
         run.directory().join(format!("{}.sock", self.name()))
     }
 
-    /// The command that runs it in the balancer's namespace `space`, given where the project's programs are, the
+    /// The command that runs it in the balancer's namespace `space`, given the project's programs, the
     /// site's configuration, and its ports with their numbers; `None` where the controller runs it.
     #[must_use]
     pub fn command(
         self,
         run: &Run,
         space: &str,
-        programs: &std::path::Path,
+        programs: &Programs,
         site: &std::path::Path,
         ports: &[(usize, String)],
     ) -> Option<Command> {
@@ -90,8 +94,9 @@ impl DataPlane {
         match self {
             DataPlane::Embedded => None,
             DataPlane::Swpipe => {
-                let mut command = run.command(space, programs.join("swpipe"));
+                let mut command = run.command(space, programs.directory.join("swpipe"));
                 command.arg("run").arg("--config").arg(site).args(["--listen", &listen]);
+                command.args(["--io", &name(programs.io)]);
                 Some(command)
             }
             DataPlane::P4ref => {
@@ -116,6 +121,11 @@ impl DataPlane {
             }
         }
     }
+}
+
+/// As the programs' `--io` has it.
+fn name(io: Backend) -> String {
+    io.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// A program that PATH has.

@@ -134,6 +134,11 @@ pub enum AfXdpFault {
         /// What the kernel says.
         source: std::io::Error,
     },
+    /// The memory cannot be locked.
+    #[error(
+        "no permission to lock {0} MiB of memory for frames; give the process the capability CAP_IPC_LOCK (systemd: or LimitMEMLOCK=infinity)"
+    )]
+    Locked(usize),
     /// The memory.
     #[error("no memory for frames: {0}")]
     Memory(std::io::Error),
@@ -210,8 +215,13 @@ impl Wire {
         };
         let sizes = Sizes { receive: RECEIVE as u32, send: SEND as u32 };
         let open = |queue| {
-            Socket::open(&memory, interface.index, queue, sizes)
-                .map_err(|source| AfXdpFault::Socket { queue, source })
+            Socket::open(&memory, interface.index, queue, sizes).map_err(|source| {
+                match source.raw_os_error() {
+                    // RLIMIT_MEMLOCK, says the kernel so.
+                    Some(libc::ENOBUFS) => AfXdpFault::Locked((memory.chunks() * CHUNK) >> 20),
+                    _ => AfXdpFault::Socket { queue, source },
+                }
+            })
         };
         let (first, outlet) = open(0)?;
         let mut rings = vec![first];

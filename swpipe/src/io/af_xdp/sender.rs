@@ -24,10 +24,15 @@ pub struct AfXdpSender {
     wire: Arc<Wire>,
     /// Of the wire's first queue, by which frames leave.
     id: SocketId,
-    /// What was queued since the last flush.
-    queued: VecDeque<Queued>,
     /// For copies.
     spare: Vec<Chunk>,
+    way: Way,
+}
+
+/// What is on its way from a sending half to the rings.
+struct Way {
+    /// What was queued since the last flush.
+    queued: VecDeque<Queued>,
     /// The kernel took nothing at the last flush.
     refused: bool,
     /// It is down, or gone, as of the last flush.
@@ -57,11 +62,8 @@ impl AfXdpSender {
         AfXdpSender {
             wire,
             id,
-            queued: VecDeque::with_capacity(SEND),
             spare: Vec::with_capacity(SPARE),
-            refused: false,
-            down: false,
-            lost: 0,
+            way: Way { queued: VecDeque::with_capacity(SEND), refused: false, down: false, lost: 0 },
         }
     }
 
@@ -89,7 +91,7 @@ impl AfXdpSender {
             && from >= STEERING_HEADER
             && memory.claim(chunk, self.id)
         {
-            self.queued.push_back(Queued { chunk, from, to: from + frame.len(), edit });
+            self.way.queued.push_back(Queued { chunk, from, to: from + frame.len(), edit });
             return Some(());
         }
         self.copy(frame, edit, length)
@@ -120,18 +122,20 @@ impl AfXdpSender {
         to_tag.copy_from_slice(tag);
         to_rest.copy_from_slice(rest);
         memory.set(chunk, Holder::Sender(self.id));
-        self.queued.push_back(Queued { chunk, from, to, edit: Edit::Keep });
+        self.way.queued.push_back(Queued { chunk, from, to, edit: Edit::Keep });
         Some(())
     }
 
     /// Whether one frame more may be queued.
     fn has_room(&self) -> bool {
         let room = self.wire.memory.sending_share().min(SEND);
-        self.wire.under_way.load(Relaxed) + self.queued.len() < room
+        self.wire.under_way.load(Relaxed) + self.way.queued.len() < room
     }
+}
 
+impl Way {
     /// Has the kernel send.
-    fn drive(&mut self, outlet: &mut Outlet) {
+    fn drive(&mut self, outlet: &mut Outlet, wire: &Wire) {
         let is_zero_copy = outlet.rings.socket.is_zero_copy();
         for _ in 0..CALLS {
             let before = outlet.rings.transmit.untaken();
@@ -158,14 +162,14 @@ impl AfXdpSender {
                     // A frame that is refused twice would come late; EBUSY is also what an interface without carrier
                     // says.
                     if self.refused {
-                        self.take_back(outlet);
+                        self.take_back(outlet, wire);
                     }
                     self.refused = !self.refused;
                     return;
                 }
                 // Down or removed.
                 Err(_) => {
-                    self.take_back(outlet);
+                    self.take_back(outlet, wire);
                     (self.refused, self.down) = (false, true);
                     return;
                 }
@@ -174,24 +178,22 @@ impl AfXdpSender {
     }
 
     /// Takes back what the kernel does not take, rather than send it late.
-    fn take_back(&mut self, outlet: &mut Outlet) {
-        self.lost += outlet.take_back(&self.wire);
-        self.lost += self.drop_queued(outlet);
+    fn take_back(&mut self, outlet: &mut Outlet, wire: &Wire) {
+        self.lost += outlet.take_back(wire);
+        self.drop_queued(outlet, wire);
     }
 
-    /// Loses what is queued; how many frames.
-    fn drop_queued(&mut self, outlet: &mut Outlet) -> u64 {
-        let mut dropped = 0;
+    /// Loses what is queued.
+    fn drop_queued(&mut self, outlet: &mut Outlet, wire: &Wire) {
         while let Some(next) = self.queued.front() {
-            if self.wire.memory.holder(next.chunk) != Some(Holder::Sender(self.id)) {
+            if wire.memory.holder(next.chunk) != Some(Holder::Sender(outlet.socket())) {
                 break;
             }
             outlet.back.push(next.chunk);
             self.queued.pop_front();
-            dropped += 1;
+            self.lost += 1;
         }
-        self.wire.memory.give(&mut outlet.back);
-        dropped
+        wire.memory.give(&mut outlet.back);
     }
 }
 
@@ -286,29 +288,29 @@ impl Sender for AfXdpSender {
     }
 
     fn flush(&mut self) {
-        let wire = Arc::clone(&self.wire);
+        let Self { wire, way, .. } = self;
         let mut outlet = wire.outlet();
-        if self.down {
+        if way.down {
             // Nothing is put into a ring that nobody reads.
             match outlet.rings.socket.send().map_err(|error| error.raw_os_error()) {
                 Err(error) if !error.is_some_and(is_passing) => {
-                    self.lost += self.drop_queued(&mut outlet);
+                    way.drop_queued(&mut outlet, wire);
                     return;
                 }
-                _ => self.down = false,
+                _ => way.down = false,
             }
         }
-        outlet.publish(&wire, &mut self.queued);
-        self.drive(&mut outlet);
-        outlet.reap(&wire);
+        outlet.publish(wire, &mut way.queued);
+        way.drive(&mut outlet, wire);
+        outlet.reap(wire);
     }
 
     fn pending(&self) -> bool {
-        !self.queued.is_empty() || self.refused
+        !self.way.queued.is_empty() || self.way.refused
     }
 
     fn lost(&mut self) -> u64 {
-        std::mem::take(&mut self.lost)
+        std::mem::take(&mut self.way.lost)
     }
 }
 
@@ -316,7 +318,7 @@ impl Drop for AfXdpSender {
     fn drop(&mut self) {
         let memory = &self.wire.memory;
         memory.give(&mut self.spare);
-        for Queued { chunk, .. } in self.queued.drain(..) {
+        for Queued { chunk, .. } in self.way.queued.drain(..) {
             memory.give_up(chunk, self.id);
         }
     }
