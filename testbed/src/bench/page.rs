@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::outcome::{Outcome, Row};
 use super::system::System;
+use super::yard::Way;
 use crate::error::{Doing, Error, Result};
 
 /// What the section stands between.
@@ -153,10 +154,10 @@ pub fn tables(outcome: &Outcome) -> String {
         })
         .collect();
     if !scaled.is_empty() {
-        text.push_str("\nPairs and workers. Two workers get frames by both ports of the link; the second one shares its \
-                       core with the generator.\n\n");
+        text.push_str("\nPairs and workers. Of two workers, one shares its core with the generator, and each has one of the \
+                       link's ports.\n\n");
         text.push_str(&table(
-            &["system", "pairs", "workers", "bytes", "saturated", "core, ns", "share"],
+            &["system", "frames by", "pairs", "workers", "bytes", "saturated", "core, ns", "share"],
             &scaled,
         ));
     }
