@@ -287,11 +287,11 @@ impl PortSet {
         raised.keep();
         // Another pipeline may have the interfaces once nothing of them is open.
         drop((old, old_ways));
+        self.reclaim();
         state.claims.extend(claims);
         let in_use: BTreeSet<String> = state.ports.values().map(|port| port.spec.interface.clone()).collect();
         state.claims.retain(|interface, _| in_use.contains(interface));
         state.phase = Phase::Ready;
-        self.reclaim();
     }
 
     /// Makes the memory of frames that closed sockets had free again.

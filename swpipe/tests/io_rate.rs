@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use io_wire::{DEADLINE, Host, enter, frame, in_namespace, readable, run, wire};
 use swpipe::io::af_xdp::Share;
-use swpipe::io::{Backend, Edit, keep_alive, open_among};
+use swpipe::io::interface::Interface;
+use swpipe::io::{Backend, Edit, Sender, af_packet, keep_alive, open_among};
 use xdp::Register::{R1, R2, R3};
 use xdp::{Action, Assembler, DeviceMap, LiveRun, Program, helper};
 
@@ -35,33 +36,59 @@ enum Generator {
     Frames,
 }
 
-/// Sends by `h1` until told to stop, from the namespace; how many.
-fn generate(how: Generator, size: usize, stop: &AtomicBool) -> u64 {
-    let bytes = frame(size, 1);
-    let interface = swpipe::io::interface::Interface::find("h1").expect("h1");
-    let mut sent = 0_u64;
-    if how == Generator::Packets {
-        let rings = swpipe::io::af_packet::Rings::among(1);
-        let mut out = swpipe::io::af_packet::sender(&interface, 1500, rings).expect("sender");
-        while !stop.load(Ordering::Relaxed) {
-            for _ in 0..swpipe::io::BATCH {
-                sent += u64::from(swpipe::io::Sender::send(&mut out, &bytes, Edit::Keep));
-            }
-            swpipe::io::Sender::flush(&mut out);
+/// Sends by `h1`.
+enum Bursts {
+    Packets { out: Box<dyn Sender>, bytes: Vec<u8> },
+    Frames { program: Program, _out: DeviceMap, interface: NonZeroU32, bytes: Vec<u8> },
+}
+
+impl Bursts {
+    fn new(how: Generator, size: usize) -> Self {
+        let bytes = frame(size, 1);
+        let interface = Interface::find("h1").expect("h1");
+        if how == Generator::Packets {
+            let out = af_packet::sender(&interface, 1500, af_packet::Rings::among(1)).expect("sender");
+            return Bursts::Packets { out: Box::new(out), bytes };
         }
-        return sent;
+        let interface = NonZeroU32::new(interface.index.0).expect("an index");
+        let out = DeviceMap::new(1).expect("a map");
+        out.put(0, interface.get()).expect("put");
+        let mut code = Assembler::new();
+        code.map(R1, out.as_fd()).mov(R2, 0).mov(R3, Action::Aborted as i32);
+        code.call(helper::REDIRECT_MAP).exit();
+        let program = Program::load("generator", &code.finish().expect("whole")).expect("loaded");
+        Bursts::Frames { program, _out: out, interface, bytes }
     }
-    let index = NonZeroU32::new(interface.index.0).expect("an index");
-    let out = DeviceMap::new(1).expect("a map");
-    out.put(0, index.get()).expect("put");
-    let mut code = Assembler::new();
-    code.map(R1, out.as_fd()).mov(R2, 0).mov(R3, Action::Aborted as i32).call(helper::REDIRECT_MAP).exit();
-    let program = Program::load("generator", &code.finish().expect("whole")).expect("loaded");
-    // Each run begins with tens of milliseconds of setting up.
-    let run = LiveRun { frames: 1 << 19, batch: 64, interface: index, queue: 0 };
+
+    /// Sends about so many; how many.
+    fn send(&mut self, frames: u32) -> u64 {
+        match self {
+            Bursts::Packets { out, bytes } => {
+                let mut sent = 0;
+                for _ in 0..frames.div_ceil(swpipe::io::BATCH as u32) {
+                    for _ in 0..swpipe::io::BATCH {
+                        sent += u64::from(out.send(bytes, Edit::Keep));
+                    }
+                    out.flush();
+                }
+                sent
+            }
+            Bursts::Frames { program, interface, bytes, .. } => {
+                let run = LiveRun { frames, batch: 64, interface: *interface, queue: 0 };
+                program.run_live(bytes, run).expect("run");
+                u64::from(frames)
+            }
+        }
+    }
+}
+
+/// Sends by `h1` until told to stop; how many.
+fn generate(how: Generator, size: usize, stop: &AtomicBool) -> u64 {
+    let mut generator = Bursts::new(how, size);
+    let mut sent = 0_u64;
     while !stop.load(Ordering::Relaxed) {
-        program.run_live(&bytes, run).expect("run");
-        sent += u64::from(run.frames);
+        // Frames come by whole runs, which begin with tens of milliseconds of setting up.
+        sent += generator.send(if how == Generator::Frames { 1 << 19 } else { 32 });
     }
     sent
 }
@@ -168,4 +195,67 @@ fn time_through(backend: Backend) {
         "{backend:?}, host to host: median {:?}, 99 % {:?}, longest {:?}",
         times[2500], times[4950], times[4999]
     );
+}
+
+/// CPU time of the calling thread: what others do with the machine is not in it.
+fn cpu_time() -> Duration {
+    let time = nix::time::clock_gettime(nix::time::ClockId::CLOCK_THREAD_CPUTIME_ID).expect("a clock");
+    Duration::from(time)
+}
+
+/// Brings bursts to `p1`, then takes them from `p1` to `p2`, on one thread; CPU time of each part a frame.
+fn cost(backend: Backend, how: Generator, size: usize) {
+    const BURST: u32 = 2048;
+    const BURSTS: u32 = 200;
+    wire("h1", "p1", 1500);
+    wire("h2", "p2", 1504);
+    let share = Share::default();
+    let open = |name, mtu| open_among(backend, name, mtu, &share, 2).expect("a port");
+    let mut receiver = open("p1", 1500).receiver().expect("receiver");
+    let mut sender = open("p2", 1504).owner_sender().expect("sender");
+    if how == Generator::Frames && backend == Backend::AfPacket {
+        // Without it a veth takes no frames that are no packets.
+        run("ethtool -K p1 gro on");
+    }
+    let mut generator = Bursts::new(how, size);
+    let (mut bringing, mut taking, mut forwarded) = (Duration::ZERO, Duration::ZERO, 0_u64);
+    for _ in 0..BURSTS {
+        let begin = cpu_time();
+        generator.send(BURST);
+        let brought = cpu_time();
+        loop {
+            let received = receiver.receive(&mut |frames| {
+                for frame in frames {
+                    forwarded += u64::from(sender.send(frame.bytes, Edit::Push([0x88, 0xb6, 0, 1])));
+                }
+            });
+            sender.flush();
+            if received == 0 {
+                break;
+            }
+        }
+        bringing += brought - begin;
+        taking += cpu_time() - brought;
+    }
+    let each = |time: Duration| time.as_nanos() as u64 / forwarded.max(1);
+    println!(
+        "{backend:?}, {how:?}, {size} bytes: {} ns to bring a frame to the port, {} ns to forward it; {forwarded} frames, missed {}, lost {}",
+        each(bringing),
+        each(taking),
+        receiver.missed(),
+        sender.lost()
+    );
+    assert!(forwarded > u64::from(BURST * BURSTS) / 2);
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn cpu_time_of_a_frame() {
+    for size in [64, 1514] {
+        for how in [Generator::Packets, Generator::Frames] {
+            for backend in [Backend::AfPacket, Backend::AfXdp, Backend::AfPacket, Backend::AfXdp] {
+                in_namespace(move || cost(backend, how, size));
+            }
+        }
+    }
 }

@@ -40,8 +40,8 @@ use super::interface::{Interface, InterfaceIndex};
 
 /// Greatest MTU of a port: a chunk holds the frame, its header, a tag beyond the MTU and the head room.
 pub const MTU_MAX: u32 = (CHUNK - HEADROOM - ETHERNET_HEADER - STEERING_HEADER) as u32;
-/// Entries of receiving rings at most.
-const RECEIVE: usize = 4096;
+/// Entries of receiving rings at most: as many frames as wait while the worker does not run.
+const RECEIVE: usize = 8192;
 /// Of sending rings.
 const SEND: usize = 1024;
 /// Queues of an interface at most: sockets of one port.

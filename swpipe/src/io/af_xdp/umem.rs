@@ -15,13 +15,14 @@ pub(super) const CHUNK: usize = 4096;
 /// Room in front of a received frame (`XDP_PACKET_HEADROOM`): the steering header goes there.
 pub(super) const HEADROOM: usize = 256;
 /// Chunks that a port has at most: received and waiting, and on their way out.
-const CHUNKS_OF_PORT: usize = 4 << 10;
+const CHUNKS_OF_PORT: usize = 8 << 10;
 /// A port that would have fewer is none.
 const LEAST_OF_PORT: usize = 256;
 /// Chunks of a worker, where its ports are few enough: each socket costs the kernel some 130 bytes a chunk.
 const CHUNKS_OF_ALL: usize = 32 << 10;
-/// Chunks that may be on their way out by a port, of each four or so that it has.
-const SENDING_SHARE: usize = 4;
+/// The part of a port's chunks that may be on their way out; and how many may in any case: a batch of two ports.
+const SENDING_SHARE: usize = 8;
+const LEAST_SENDING: usize = 64;
 
 /// A chunk by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,13 +169,14 @@ impl Umem {
 
     /// Chunks that a port may have on their way out.
     pub(super) fn sending_share(&self) -> usize {
-        self.chunks() / self.ports.max(self.open_ports.load(Relaxed)).max(1) / SENDING_SHARE
+        let ports = self.ports.max(self.open_ports.load(Relaxed)).max(1);
+        (self.chunks() / ports / SENDING_SHARE).max(LEAST_SENDING)
     }
 
     /// Chunks that a receiving socket has waiting for frames.
     pub(super) fn receiving_share(&self) -> usize {
         let ports = self.ports.max(self.open_ports.load(Relaxed)).max(1);
-        let rest = self.chunks() - ports * self.sending_share();
+        let rest = self.chunks().saturating_sub(ports * self.sending_share());
         // A port with several queues has as many sockets.
         rest / ports.max(self.receiving.load(Relaxed))
     }
