@@ -142,8 +142,10 @@ pub fn tables(outcome: &Outcome) -> String {
         .map(|row| {
             let (pairs, workers) = (row.pairs.to_string(), row.workers.to_string());
             let core = format!("{:.0}", row.core_ns.median);
+            let inlets = if row.way == Way::BothWays { "both link ports" } else { "LAN port" };
             vec![
                 row.system.title().to_owned(),
+                inlets.to_owned(),
                 pairs,
                 workers,
                 row.size.to_string(),
