@@ -29,7 +29,7 @@ use plan::Plan;
 use system::{Programs, Running, Start, System};
 use yard::{Way, Yard};
 
-use crate::error::{Doing, Result};
+use crate::error::{Doing, Error, Result};
 use crate::netns::{self, Run};
 use crate::screen::Screen;
 use measure::Bench;
@@ -237,8 +237,21 @@ impl Session {
         way: Way,
         to: impl FnOnce(&mut Outcome) -> &mut Vec<Row>,
     ) -> Result<()> {
-        let Started::Running { mut running, yard } = self.start(system, pairs, workers, way)? else {
-            return Ok(());
+        let (mut running, yard) = match self.start(system, pairs, workers, way) {
+            Ok(Started::Running { running, yard }) => (running, yard),
+            Ok(Started::Missing(_)) => return Ok(()),
+            // A limit of the system's is a finding: the others go on.
+            Err(error @ Error::Agent { .. }) => {
+                let said = error.to_string();
+                let why = format!(
+                    "with {pairs} pairs and {workers} workers: {}",
+                    said.lines().last().unwrap_or(&said)
+                );
+                self.screen.say(&format!("{} {why}", system.title()));
+                self.outcome.missing.push(Missing { system, why });
+                return Ok(());
+            }
+            Err(error) => return Err(error),
         };
         let mut bench = Bench { yard: &yard, running: &mut running };
         let row = self.saturate(system, size, workers, &mut bench)?;

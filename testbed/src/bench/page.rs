@@ -181,7 +181,12 @@ pub fn tables(outcome: &Outcome) -> String {
         text.push_str(&table(&["system", "ports", "of one core", "seconds"], &idle));
     }
     for missing in &outcome.missing {
-        let _ = writeln!(text, "\n{}: not measured, {}.", missing.system.title(), missing.why);
+        let _ = writeln!(
+            text,
+            "\n{}: not measured, {}.",
+            missing.system.title(),
+            missing.why.trim_end_matches('.')
+        );
     }
     text
 }
