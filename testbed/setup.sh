@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes sure that what builds, tests and the test bed need is there: installs it as root, else names it.
-# `setup.sh` for the system's packages, `setup.sh cargo-deny` for the licence check.
+# `setup.sh` for the system's packages, `setup.sh cargo-deny` for the licence check, `setup.sh openvswitch` for the bench.
 set -euo pipefail
 
 if ! command -v cargo >/dev/null; then
@@ -12,6 +12,27 @@ if [ "${1:-}" = cargo-deny ]; then
     command -v cargo-deny >/dev/null && exit 0
     echo "setup: building cargo-deny (once, some minutes)"
     exec cargo install --locked --quiet cargo-deny
+fi
+
+# Open vSwitch to compare with: unpacked beside the build, so that no machine gets a service from here. What it links
+# to and the system lacks is unpacked with it. Without it the bench leaves it out.
+if [ "${1:-}" = openvswitch ]; then
+    ovs="$(cd "$(dirname "$0")/.." && pwd)/target/openvswitch"
+    [ -e /usr/lib/openvswitch-switch/ovs-vswitchd ] || [ -e "$ovs/usr/lib/openvswitch-switch/ovs-vswitchd" ] && exit 0
+    mkdir -p "$ovs"
+    echo "setup: unpacking Open vSwitch into $ovs"
+    [ "$(id -u)" -ne 0 ] || apt-get update -qq || true
+    packages="openvswitch-common openvswitch-switch"
+    for library in $(apt-cache depends --recurse --no-recommends --no-suggests --no-conflicts --no-breaks \
+        --no-replaces --no-enhances $packages 2>/dev/null | grep '^lib' | sort -u); do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$library" 2>/dev/null)" = installed ] || packages+=" $library"
+    done
+    if (cd "$ovs" && apt-get download -qq $packages 2>/dev/null); then
+        for package in "$ovs"/*.deb; do dpkg-deb --extract "$package" "$ovs" && rm "$package"; done
+    else
+        echo "setup: Open vSwitch cannot be had; the bench will leave it out" >&2
+    fi
+    exit 0
 fi
 
 # Command and the Debian package that has it.

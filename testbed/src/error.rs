@@ -74,6 +74,9 @@ pub enum Error {
         /// What it said.
         reason: String,
     },
+    /// The kernel does not take an XDP program, or what belongs to it.
+    #[error(transparent)]
+    Xdp(#[from] xdp::XdpError),
     /// The machine can't do what the test needs.
     #[error("{0}")]
     Unsupported(String),

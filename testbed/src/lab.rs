@@ -435,11 +435,7 @@ impl Lab {
     /// # Errors
     /// When they can't be read.
     pub fn kernel_counters(&self) -> Result<BTreeMap<String, crate::sluice::PortCounters>> {
-        let text = self.run.inside("box", || {
-            // A thread's own view: /proc/self would show the process's namespace.
-            fs::read_to_string("/proc/thread-self/net/dev").doing(|| "reading interface counters".into())
-        })?;
-        Ok(read_net_dev(&text))
+        self.run.inside("box", interface_counters)
     }
 
     // ---- appliances ----
@@ -907,6 +903,17 @@ fn start_traffic(run: &Run, topology: &Topology, plan: &Plan, side: Side) -> Res
     let addresses: Vec<IpAddr> = plan.paths.iter().flat_map(hosts).collect();
     let name = format!("traffic {}", side_name(side));
     Agent::start(&name, run.agent(side_name(side), "traffic"), &traffic::Setup { addresses })
+}
+
+/// The kernel's counters of the interfaces in the calling thread's network namespace.
+///
+/// # Errors
+/// When they can't be read.
+pub(crate) fn interface_counters() -> Result<BTreeMap<String, crate::sluice::PortCounters>> {
+    // A thread's own view: /proc/self would show the process's namespace.
+    let text =
+        fs::read_to_string("/proc/thread-self/net/dev").doing(|| "reading interface counters".into())?;
+    Ok(read_net_dev(&text))
 }
 
 /// Reads /proc/net/dev.

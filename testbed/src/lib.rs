@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod appliance;
+pub mod bench;
 pub mod bridge;
 pub mod check;
 pub mod clock;

@@ -56,6 +56,8 @@ enum Command {
     List,
     /// Runs a compiled P4 program on Linux interfaces, with P4Runtime, until SIGTERM.
     P4ref(testbed::p4ref::run::Options),
+    /// Measures the software pipeline over virtual cables, and other systems on the same cables.
+    Bench(testbed::bench::Options),
     /// Removes what crashed runs left behind.
     Clean,
     #[command(hide = true)]
@@ -150,6 +152,7 @@ fn execute(command: Command) -> Result<bool> {
             Ok(true)
         }
         Command::P4ref(options) => testbed::p4ref::run::run(&options).map(|()| true),
+        Command::Bench(options) => testbed::bench::run(&options),
         Command::Clean => {
             for id in netns::remove_leftovers()? {
                 println!("removed {id}");
@@ -169,7 +172,7 @@ impl Options {
     }
 
     fn common(&self) -> Result<scenarios::Options> {
-        let beside = || {
+        let beside = || -> Result<PathBuf> {
             let this = std::env::current_exe().doing(|| "finding the test bed's own program".into())?;
             Ok(this.parent().map(PathBuf::from).unwrap_or_default())
         };
