@@ -4,7 +4,7 @@ SHELL := /bin/bash
 CARGO ?= cargo
 RELEASE := target/release
 
-.PHONY: help setup build demo test unit scenarios differential lint fmt bench p4 clean
+.PHONY: help setup build demo test unit scenarios differential lint fmt bench bench-check p4 clean
 
 help:
 	@echo "make demo    build, set up two links, three appliances and five pairs, and show the main job"
@@ -12,6 +12,7 @@ help:
 	@echo "make differential   300,000 frames through the compiled P4 program and the software pipeline"
 	@echo "make lint    format, clippy, licences and duplicate versions of the crates"
 	@echo "make bench   the frame path in memory, then over virtual cables beside other systems"
+	@echo "make bench-check   the frame path in memory against the figures that were kept"
 	@echo "make p4      compile the P4 program into p4/build (needs p4c on PATH)"
 
 # What the system must have; installs it as root, else names it and stops.
@@ -51,12 +52,20 @@ lint: setup
 fmt:
 	$(CARGO) fmt --all
 
-# In memory first, then over virtual cables, with other systems on the same ones (a quarter of an hour, as root).
+# In memory first, then over virtual cables, with other systems on the same ones (a quarter of an hour, as root). The
+# figures go into docs/performance.md.
 bench: setup
 	$(CARGO) bench -p swpipe --bench pipeline
 	@testbed/setup.sh openvswitch
 	$(CARGO) build --release -p swpipe -p testbed
-	$(RELEASE)/testbed bench --json target/bench.json
+	-$(RELEASE)/testbed bench-check --page docs/performance.md
+	$(RELEASE)/testbed bench --json target/bench.json --page docs/performance.md
+
+# The figures in memory against those that were kept (swpipe/benches/baseline.json).
+bench-check: setup
+	$(CARGO) bench -p swpipe --bench pipeline
+	$(CARGO) build --release -p testbed
+	$(RELEASE)/testbed bench-check
 
 p4:
 	@p4/build.sh

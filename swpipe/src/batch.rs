@@ -99,7 +99,7 @@ impl Forwarder {
                 }
             }
             Some(PortRole::Pair { pair, side, copy }) => {
-                self.from_pair(&PairPort { tables: tables.view(), side, copy }, pair, frames, out);
+                self.return_frames(&PairPort { tables: tables.view(), side, copy }, pair, frames, out);
             }
             None => self.counters.count_unknown_port(received),
         }
@@ -209,7 +209,7 @@ impl Forwarder {
     }
 
     #[inline(always)]
-    fn from_pair(&mut self, at: &PairPort<'_>, pair: PairId, frames: &[Frame<'_>], out: &mut Outlets) {
+    fn return_frames(&mut self, at: &PairPort<'_>, pair: PairId, frames: &[Frame<'_>], out: &mut Outlets) {
         let counters = &*self.counters;
         let (mut last, mut ended) = (Reason::Returned, Sum::default());
         for frame in frames {

@@ -224,7 +224,7 @@ pub(crate) struct LinkPort<'t> {
 impl LinkPort<'_> {
     /// Out by the peer port, unchanged, if its MTU admits the frame.
     #[inline(always)]
-    fn to_peer(&self, reason: Reason, length: usize) -> Fate {
+    fn bypass(&self, reason: Reason, length: usize) -> Fate {
         if !self.tables.mtus.admits(self.peer, length) {
             return Fate::ending(Reason::MtuExceeded);
         }
@@ -242,8 +242,8 @@ impl LinkPort<'_> {
         trace: &mut impl Trace,
     ) -> Result<Aim, Fate> {
         let (unit, copy) = match matched {
-            None => return Err(self.to_peer(Reason::NoFlow, length)),
-            Some((_, RuleAction::Bypass)) => return Err(self.to_peer(Reason::FlowBypass, length)),
+            None => return Err(self.bypass(Reason::NoFlow, length)),
+            Some((_, RuleAction::Bypass)) => return Err(self.bypass(Reason::FlowBypass, length)),
             Some((_, RuleAction::Drop)) => return Err(Fate::ending(Reason::FlowDrop)),
             Some((_, RuleAction::ToUnit(unit))) => (unit, false),
             Some((_, RuleAction::CopyToUnit(unit))) => (unit, true),
@@ -256,13 +256,13 @@ impl LinkPort<'_> {
                 NotIp::MplsTooDeep => Reason::MplsTooDeep,
                 NotIp::NotIp => Reason::NotIp,
             };
-            return Err(self.to_peer(reason, length));
+            return Err(self.bypass(reason, length));
         }
         // 4. Unit state.
         let (unit, method, bucket_mask, primary) = match self.tables.units.mode(unit) {
             UnitMode::Balance { method, bucket_mask, primary } => (unit, method, bucket_mask, primary),
             UnitMode::Backup { method, bucket_mask, unit } => (unit, method, bucket_mask, false),
-            UnitMode::Bypass => return Err(self.to_peer(Reason::UnitBypass, length)),
+            UnitMode::Bypass => return Err(self.bypass(Reason::UnitBypass, length)),
         };
         // 5. Hash and bucket.
         let hash = isa.hash(headers, method, self.side);
@@ -291,16 +291,16 @@ impl LinkPort<'_> {
         let (pair, core) = match forwarding {
             Some(BucketForwarding::Pair { pair, core }) => (pair, core),
             Some(BucketForwarding::Drop) if !copy => return alone(Fate::ending(Reason::CoreDownDrop)),
-            Some(BucketForwarding::Drop) => return alone(self.to_peer(Reason::CoreDownBypass, length)),
-            Some(BucketForwarding::Bypass(why)) => return alone(self.to_peer(why.reason(), length)),
-            None => return alone(self.to_peer(Reason::NoBucket, length)),
+            Some(BucketForwarding::Drop) => return alone(self.bypass(Reason::CoreDownBypass, length)),
+            Some(BucketForwarding::Bypass(why)) => return alone(self.bypass(why.reason(), length)),
+            None => return alone(self.bypass(Reason::NoBucket, length)),
         };
         // 6. Pair state.
         let forwarding = if primary { PairForwarding::Up } else { self.tables.pair_states.forwarding(pair) };
         let out = match (forwarding, self.tables.pair_ports.port(pair, self.side)) {
             (PairForwarding::Up, Some(out)) => out,
             (PairForwarding::Drop, _) if !copy => return alone(Fate::ending(Reason::PairDownDrop)),
-            _ => return alone(self.to_peer(Reason::PairDownBypass, length)),
+            _ => return alone(self.bypass(Reason::PairDownBypass, length)),
         };
         // 7. Steering header, port of the side that the frame came in on.
         if copy {
@@ -309,7 +309,7 @@ impl LinkPort<'_> {
             let steered =
                 |out| self.steered(out, core, length).map(|(port, edit)| Exit::of(port, edit, length));
             let copy = out.map(|out| CopyTo { pair, exit: steered(out) });
-            return (self.to_peer(Reason::Copy, length), copy);
+            return (self.bypass(Reason::Copy, length), copy);
         }
         alone(match self.steered(out, core, length) {
             None => Fate::ending(Reason::MtuExceeded),

@@ -1,4 +1,5 @@
 //! Batches through a worker's flow cache while tables change, against one decision at a time without it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod site_file;
 

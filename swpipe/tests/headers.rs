@@ -1,4 +1,5 @@
 //! The fast way to the headers against the parse of the data-plane model, and the hash of every kind of processor.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::path::Path;
 

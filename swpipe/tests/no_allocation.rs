@@ -1,4 +1,5 @@
 //! The frame path allocates nothing, whatever the frames, the rules and the processor.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -58,6 +58,9 @@ enum Command {
     P4ref(testbed::p4ref::run::Options),
     /// Measures the software pipeline over virtual cables, and other systems on the same cables.
     Bench(testbed::bench::Options),
+    /// Compares what `cargo bench -p swpipe --bench pipeline` measured with figures that were kept. Exit status 0 only
+    /// when nothing is slower beyond noise.
+    BenchCheck(testbed::bench::memory::Options),
     /// Removes what crashed runs left behind.
     Clean,
     #[command(hide = true)]
@@ -152,6 +155,7 @@ fn execute(command: Command) -> Result<bool> {
             Ok(true)
         }
         Command::P4ref(options) => testbed::p4ref::run::run(&options).map(|()| true),
+        Command::BenchCheck(options) => testbed::bench::memory::run(&options),
         Command::Bench(options) => testbed::bench::run(&options),
         Command::Clean => {
             for id in netns::remove_leftovers()? {

@@ -415,7 +415,7 @@ fn bytes_are_the_frame_as_it_was_on_the_link() {
     let there = line.pass(&rig, rig.port("l1"), &[frame]);
     let [(out, steered)] = there.as_slice() else { panic!("{there:?}") };
     assert_eq!(*out, rig.port("al"));
-    line.pass(&rig, rig.port("aw"), &[steered.clone()]);
+    line.pass(&rig, rig.port("aw"), std::slice::from_ref(steered));
     let bytes = |array: u32, index: usize| rig.read(array, index).bytes;
     assert_eq!(bytes(counters::VERDICTS.id, Reason::Forwarded.slot()), length);
     assert_eq!(bytes(counters::VERDICTS.id, Reason::Returned.slot()), length);

@@ -9,6 +9,7 @@ pub mod generator;
 pub mod latency;
 pub mod machine;
 pub mod measure;
+pub mod memory;
 pub mod outcome;
 pub mod page;
 pub mod pin;

@@ -13,7 +13,7 @@ const BEGIN: &str = "<!-- testbed bench: begin -->";
 const END: &str = "<!-- testbed bench: end -->";
 
 /// A table in Markdown whose columns are aligned.
-fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain([head[column].chars().count()]).max().unwrap_or(0)
@@ -224,23 +224,31 @@ pub fn section(outcome: &Outcome) -> String {
 /// # Errors
 /// The page has no marks, or can't be read or written.
 pub fn splice(page: &Path, section: &str) -> Result<()> {
+    splice_between(page, (BEGIN, END), section)
+}
+
+/// The same, between other marks.
+///
+/// # Errors
+/// As [`splice`].
+pub(super) fn splice_between(page: &Path, (begin, end): (&str, &str), section: &str) -> Result<()> {
     let name = page.display().to_string();
     let old = match std::fs::read_to_string(page) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => format!("{BEGIN}\n{END}\n"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => format!("{begin}\n{end}\n"),
         Err(error) => return Err(error).doing(|| format!("reading {name}")),
     };
-    let new = spliced(&old, section).ok_or_else(|| Error::Input {
+    let new = spliced(&old, (begin, end), section).ok_or_else(|| Error::Input {
         file: name.clone(),
-        reason: format!("needs a line `{BEGIN}` and one `{END}` after it"),
+        reason: format!("needs a line `{begin}` and one `{end}` after it"),
     })?;
     std::fs::write(page, new).doing(|| format!("writing {name}"))
 }
 
-fn spliced(page: &str, section: &str) -> Option<String> {
-    let (before, rest) = page.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}\n{section}{END}{after}"))
+fn spliced(page: &str, (begin, end): (&str, &str), section: &str) -> Option<String> {
+    let (before, rest) = page.split_once(begin)?;
+    let (_, after) = rest.split_once(end)?;
+    Some(format!("{before}{begin}\n{section}{end}{after}"))
 }
 
 #[cfg(test)]
@@ -250,11 +258,11 @@ mod tests {
     #[test]
     fn the_section_goes_between_the_marks_again_and_again() {
         let page = format!("# Page\n\n{BEGIN}\nold\n{END}\n\nmore\n");
-        let once = spliced(&page, "new\n").expect("has marks");
+        let once = spliced(&page, (BEGIN, END), "new\n").expect("has marks");
         assert_eq!(once, format!("# Page\n\n{BEGIN}\nnew\n{END}\n\nmore\n"));
-        assert_eq!(spliced(&once, "new\n").expect("has marks"), once);
-        assert_eq!(spliced("# Page\n", "new\n"), None);
-        assert_eq!(spliced(&format!("{END}\n{BEGIN}\n"), "new\n"), None);
+        assert_eq!(spliced(&once, (BEGIN, END), "new\n").expect("has marks"), once);
+        assert_eq!(spliced("# Page\n", (BEGIN, END), "new\n"), None);
+        assert_eq!(spliced(&format!("{END}\n{BEGIN}\n"), (BEGIN, END), "new\n"), None);
     }
 
     #[test]

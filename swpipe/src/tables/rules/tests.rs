@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::collections::BTreeMap;
 
 use dataplane::UnitId;
@@ -39,7 +41,7 @@ fn matches() -> impl Strategy<Value = RuleMatch> {
 #[derive(Clone, Debug)]
 enum Step {
     /// Priority and conditions.
-    Insert(i32, RuleMatch),
+    Insert(i32, Box<RuleMatch>),
     Modify(Index, u8),
     Delete(Index),
     /// Most of them, so that many become few.
@@ -49,7 +51,7 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        20 => (1..9_i32, matches()).prop_map(|(priority, matches)| Step::Insert(priority, matches)),
+        20 => (1..9_i32, matches()).prop_map(|(priority, matches)| Step::Insert(priority, Box::new(matches))),
         3 => (any::<Index>(), any::<u8>()).prop_map(|(which, unit)| Step::Modify(which, unit)),
         8 => any::<Index>().prop_map(Step::Delete),
         1 => (0..20_usize).prop_map(Step::DeleteAllBut),
@@ -134,7 +136,7 @@ proptest! {
                 Step::Insert(priority, matches) => {
                     turn += 1;
                     let seat = Seat { slot: RuleSlot(turn as u32), turn };
-                    let rule = RuleEntry { family: Family::V4, priority, matches, action: RuleAction::Drop };
+                    let rule = RuleEntry { family: Family::V4, priority, matches: *matches, action: RuleAction::Drop };
                     rules.set(&rule, seat);
                     model.insert(Rank::of(&rule, seat), (rule, seat));
                 }
@@ -213,7 +215,7 @@ fn rules_that_differ_in_ranges_alone_come_and_go() {
         |number: u16| PortRange { low: number.wrapping_mul(37) % 30_000, high: 30_000 + number % 20_000 };
     let rule = |number: u16| {
         let mut matches = RuleMatch::default();
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             matches.dst_port = range(number)
         } else {
             matches.src_port = range(number)
