@@ -45,7 +45,7 @@ struct Sink;
 impl Sender for Sink {
     fn send(&mut self, frame: &[u8], _: Edit) -> bool {
         // Some ports are full at times.
-        frame.len() % 5 != 0
+        !frame.len().is_multiple_of(5)
     }
 
     fn flush(&mut self) {}
@@ -82,7 +82,7 @@ fn no_frame_of_any_kind_allocates() {
             let mut matches = RuleMatch::default();
             matches.set_exact(RuleField::IpVersion, 4, Family::V4);
             matches.set(RuleField::DstIp, u128::from(number) << 8, u128::from(u32::MAX << (number % 20)));
-            let action = if number % 2 == 0 { RuleAction::CopyToUnit(UnitId(0)) } else { RuleAction::Drop };
+            let action = if number.is_multiple_of(2) { RuleAction::CopyToUnit(UnitId(0)) } else { RuleAction::Drop };
             Update::Insert(
                 RuleEntry { family: Family::V4, priority: 10_000 + number as i32, matches, action }.entry(),
             )
