@@ -16,7 +16,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::batch::Forwarder;
 use crate::counters::{Block, Sum};
 use crate::device::Device;
-use crate::io::{Edit, Receiver, Sender};
+use crate::io::{BATCH, Edit, Receiver, Sender};
 use crate::tables::Snapshot;
 
 /// Longest wait for frames, ms: how soon a worker notices that it shall stop.
@@ -27,6 +27,11 @@ const WAIT_PENDING: u8 = 1;
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 /// Rounds between two looks at the clock while frames arrive.
 const ROUNDS_PER_LOOK: u32 = 4096;
+
+/// Rounds of full batches until all is sent that is queued: some hundred microseconds.
+const ROUNDS_PER_FLUSH: u32 = 8;
+/// Frames of a port that are sent though more are waiting to be received.
+const WORTH_A_CALL: usize = 32;
 
 /// Batches that a receiver out of use is read for at most.
 const LEFT_BATCHES: u32 = 4096;
@@ -53,6 +58,8 @@ struct Outlet {
     dirty: bool,
     /// Not counted yet.
     sent: Sum,
+    /// Frames since the last flush.
+    queued: usize,
 }
 
 impl Outlets {
@@ -85,6 +92,7 @@ impl Outlets {
             }
         }
         outlet.sent.add(counted);
+        outlet.queued += 1;
         true
     }
 
@@ -100,9 +108,19 @@ impl Outlets {
 
     /// Sends what is queued; senders whose kernel queue is full stay for the next flush.
     pub fn flush(&mut self) {
+        self.flush_from(0);
+    }
+
+    /// Sends what is queued where that is so many frames at least: while more frames wait to be received, a system call
+    /// for a few of them is put off.
+    fn flush_from(&mut self, least: usize) {
         let senders = &mut self.senders;
         self.dirty.retain(|position| {
             let Some(outlet) = senders.get_mut(usize::from(*position)) else { return false };
+            if outlet.queued < least {
+                return true;
+            }
+            outlet.queued = 0;
             outlet.sender.flush();
             outlet.dirty = outlet.sender.pending();
             outlet.dirty
@@ -122,6 +140,7 @@ impl Outlets {
             sender,
             dirty: false,
             sent: Sum::default(),
+            queued: 0,
         }));
         self.positions.fill(NO_SENDER);
         self.dirty.clear();
@@ -314,6 +333,7 @@ impl Worker {
         let mut tables = Cache::new(device.snapshot());
         let mut rounds = 0_u32;
         let mut patience = Patience::default();
+        let mut unflushed = 0;
         let mut next_report = Instant::now() + REPORT_EVERY;
         while !stop.load(Relaxed) {
             let descriptors = std::mem::take(&mut self.descriptors);
@@ -331,7 +351,14 @@ impl Worker {
                         forwarder.forward(tables, port, frames, out);
                     });
                 }
-                self.out.flush();
+                // Full batches: more are waiting, most likely.
+                unflushed = if received >= BATCH { unflushed + 1 } else { ROUNDS_PER_FLUSH };
+                if unflushed >= ROUNDS_PER_FLUSH {
+                    self.out.flush();
+                    unflushed = 0;
+                } else {
+                    self.out.flush_from(WORTH_A_CALL);
+                }
                 rounds = rounds.wrapping_add(1);
                 if patience.is_over(received) {
                     // EINTR and the like are another round.
@@ -347,6 +374,7 @@ impl Worker {
             }
             self.exchange(tables.load());
         }
+        self.out.flush();
     }
 
     /// Takes up what the mailbox has. The old receivers are emptied by the tables as they are.

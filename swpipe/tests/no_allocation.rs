@@ -82,7 +82,8 @@ fn no_frame_of_any_kind_allocates() {
             let mut matches = RuleMatch::default();
             matches.set_exact(RuleField::IpVersion, 4, Family::V4);
             matches.set(RuleField::DstIp, u128::from(number) << 8, u128::from(u32::MAX << (number % 20)));
-            let action = if number.is_multiple_of(2) { RuleAction::CopyToUnit(UnitId(0)) } else { RuleAction::Drop };
+            let action =
+                if number.is_multiple_of(2) { RuleAction::CopyToUnit(UnitId(0)) } else { RuleAction::Drop };
             Update::Insert(
                 RuleEntry { family: Family::V4, priority: 10_000 + number as i32, matches, action }.entry(),
             )

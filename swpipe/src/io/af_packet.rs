@@ -45,6 +45,8 @@ const LEAST_RECEIVE_BYTES: usize = 1 << 20;
 /// Ports beyond which transmit rings are smaller, and by how much: what they have in flight is a batch.
 const MANY_PORTS: usize = 64;
 const MANY_SHARE: usize = 4;
+/// A batch, and as many frames that were left of the one before.
+const MANY_SLOTS: usize = 2 * BATCH;
 
 /// Sizes of a port's rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +60,8 @@ impl Rings {
     /// Of a port whose data goes another way.
     #[must_use]
     pub const fn least() -> Self {
-        let slots = SLOTS / MANY_SHARE;
-        Rings { receive_bytes: LEAST_RECEIVE_BYTES, send_bytes: SEND_BYTES / MANY_SHARE, slots }
+        let (receive_bytes, send_bytes) = (LEAST_RECEIVE_BYTES, SEND_BYTES / MANY_SHARE);
+        Rings { receive_bytes, send_bytes, slots: MANY_SLOTS }
     }
 
     /// Of one port of so many.
@@ -69,7 +71,7 @@ impl Rings {
         Rings {
             receive_bytes: (RECEIVE_BYTES_OF_ALL / ports.max(1)).clamp(LEAST_RECEIVE_BYTES, RECEIVE_BYTES),
             send_bytes: SEND_BYTES / share,
-            slots: SLOTS / share,
+            slots: if ports > MANY_PORTS { MANY_SLOTS } else { SLOTS },
         }
     }
 }

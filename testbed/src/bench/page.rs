@@ -14,6 +14,7 @@ const END: &str = "<!-- testbed bench: end -->";
 
 /// A table in Markdown whose columns are aligned.
 pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+    debug_assert!(rows.iter().all(|row| row.len() == head.len()), "a cell of {head:?} is missing");
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain([head[column].chars().count()]).max().unwrap_or(0)
@@ -122,6 +123,7 @@ pub fn tables(outcome: &Outcome) -> String {
                 row.system.title().to_owned(),
                 size,
                 saturated(row),
+                format!("{:.0}", row.core_ns.median),
                 ratio(row, System::XdpRedirect),
                 share(row),
             ]
