@@ -211,7 +211,15 @@ fn forward(config: &PathBuf, site: &Site, options: &Options, listen: &Listen) ->
 /// Takes the ports from the configuration as it is now, and the tables while no controller has set any.
 fn reload(pipeline: &Pipeline, config: &PathBuf, options: &Options) -> Result<(), String> {
     let site = load_for(config, options.profile)?;
-    let opening = pipeline.ports().open(&PortSpec::of_site(&site)).map_err(|error| error.to_string())?;
+    let ports = PortSpec::of_site(&site);
+    if ports.is_empty() && !pipeline.ports().is_empty() {
+        return Err(format!(
+            "{}: no port in it has an interface, and {} forward; stop swpipe to give up all of them",
+            config.display(),
+            pipeline.ports().len()
+        ));
+    }
+    let opening = pipeline.ports().open(&ports).map_err(|error| error.to_string())?;
     pipeline.set_initial_tables(&entries(&site, |_| false).1);
     opening.commit();
     Ok(())

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use dataplane::PortId;
 use dataplane::entry::Entry;
@@ -51,6 +52,9 @@ impl PortSpec {
         ports
     }
 }
+
+/// How long a start waits for interfaces that another pipeline has.
+const LEFT_BY_THE_KILLED: Duration = Duration::from_secs(2);
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -200,8 +204,16 @@ impl Pipeline {
                 worker.run(stop);
             })?;
         }
-        pipeline.set_ports(ports)?;
-        Ok(pipeline)
+        // One that was killed a moment ago may still hold them: the kernel takes its time to give rings and programs back.
+        let until = Instant::now() + LEFT_BY_THE_KILLED;
+        loop {
+            match pipeline.set_ports(ports) {
+                Err(RunError::Port { source: IoError::Claimed { .. }, .. }) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                set => return set.map(|()| pipeline),
+            }
+        }
     }
 
     fn spawn(

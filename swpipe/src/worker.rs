@@ -478,7 +478,8 @@ impl Inlet {
             tracing::warn!(
                 port = self.port.0, interface = %self.interface, missed, truncated,
                 unfinished_checksums = unfinished,
-                "frames lost before the pipeline (missed, truncated) or received with unfinished checksums"
+                "frames lost before the pipeline (missed, truncated) or received with unfinished checksums (their sender leaves \
+                 them to an offload; on the other end of a veth, `ethtool -K PEER tx off`)"
             );
         }
     }

@@ -526,6 +526,10 @@ fn the_program_reads_its_configuration_again_on_a_hangup() {
         std::fs::write(&config, "{").unwrap();
         process.signal(Signal::SIGHUP);
         assert!(said(&lines, "refused").contains("site.json"));
+        // Nobody means to cut every link by an empty file.
+        std::fs::write(&config, "{}").unwrap();
+        process.signal(Signal::SIGHUP);
+        assert!(said(&lines, "refused").contains("no port in it has an interface"));
         let mut missing = all.clone();
         missing["sluice:port"][0]["interface"] = "nowhere".into();
         write(&missing);
@@ -546,4 +550,21 @@ fn settle_up(site: &Site) {
         run(&format!("ip link set {port} up"));
         settle(port);
     }
+}
+
+#[test]
+fn a_start_waits_for_a_pipeline_that_is_about_to_end() {
+    in_namespace(|| {
+        wire("ha", "pa", 1500);
+        // As a killed one has it until the kernel is done with its rings.
+        let claim = swpipe::io::Claim::take("pa").unwrap();
+        let ending = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(300));
+            drop(claim);
+        });
+        let spec = PortSpec { id: PortId(1), name: "a".to_owned(), interface: "pa".to_owned(), mtu: 1500 };
+        let pipeline = Pipeline::start(&[spec], &options()).unwrap();
+        assert_eq!(pipeline.ports().len(), 1);
+        ending.join().unwrap();
+    });
 }
