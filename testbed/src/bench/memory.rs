@@ -82,6 +82,12 @@ pub fn run(options: &Options) -> Result<bool> {
         file: options.baseline.display().to_string(),
         reason: error.to_string(),
     })?;
+    for (file, figures) in [(&options.criterion, &figures), (&options.baseline, &kept.figures)] {
+        if !figures.keys().any(|name| name.starts_with(YARDSTICK)) {
+            let reason = format!("the benchmark {YARDSTICK}... is missing, by which machines are compared");
+            return Err(Error::Input { file: file.display().to_string(), reason });
+        }
+    }
     let (text, slower) = comparison(&figures, &kept.figures, options.noise / 100.0);
     println!("against {} of {}\n\n{text}", kept.processor, kept.date);
     match slower {
@@ -223,6 +229,13 @@ mod tests {
                 2,
             ),
         ] {
+            for (file, figures) in [(&options.criterion, &figures), (&options.baseline, &kept.figures)] {
+                if !figures.keys().any(|name| name.starts_with(YARDSTICK)) {
+                    let reason =
+                        format!("the benchmark {YARDSTICK}... is missing, by which machines are compared");
+                    return Err(Error::Input { file: file.display().to_string(), reason });
+                }
+            }
             let (text, slower) = comparison(&now, &kept, 0.1);
             assert_eq!(slower, wanted, "{text}");
             assert_eq!(text.matches("SLOWER").count(), wanted, "{text}");
